@@ -39,7 +39,7 @@ endif()
 
 file(WRITE ${OUTPUT} "#include \"server/console/page_files.h\"
 
-namespace sconce::server {
+namespace sconce::server::console {
 namespace {
 ${arrays}
 constexpr PageFile kFiles[] = {
@@ -48,5 +48,5 @@ ${rows}};
 
 constinit const std::span<const PageFile> kPageFiles = kFiles;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::console
 ")

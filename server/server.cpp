@@ -64,8 +64,8 @@ void fit_to_descriptors(ServerConfig& config) {
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0) getrlimit(RLIMIT_NOFILE, &limit);
   const auto descriptors = static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT32_MAX));
-  const ConnectionRoom wanted{config.max_connections, config.max_side_connections};
-  const ConnectionRoom room = connection_room(descriptors, wanted, config.grpc.enabled());
+  const http::ConnectionRoom wanted{config.max_connections, config.max_side_connections};
+  const http::ConnectionRoom room = http::connection_room(descriptors, wanted, config.grpc.enabled());
   if (room.of_public < wanted.of_public)
     log_warn(
         "max_connections is {} instead of {}{}: the process may have {} descriptors (ulimit -n, LimitNOFILE), and "
@@ -84,10 +84,10 @@ size_t io_threads(const ServerConfig& config) {
 
 // Whether the file or folder may have weights large enough for a warm-up run in a child. Facts about outputs that the
 // package lacks are unknown before the package is opened.
-bool may_be_tried_first(const PackageFile& file) {
+bool may_be_tried_first(const registry::PackageFile& file) {
   std::error_code problem;
   const uintmax_t bytes = std::filesystem::file_size(file.path, problem);
-  return problem || bytes >= kSlowWeights;
+  return problem || bytes >= registry::kSlowWeights;
 }
 
 uint64_t request_memory(const ServerConfig& config) {
@@ -99,21 +99,21 @@ uint64_t request_memory(const ServerConfig& config) {
 class Server {
  public:
   explicit Server(const ServerConfig& config)
-      : remote_(RemoteSources::of(config)),
+      : remote_(registry::RemoteSources::of(config)),
         config_(remote_ ? remote_->with_folders(config) : config),
         threads_(io_threads(config)),
         signatures_(config_.require_signature),
-        finder_(config_, signatures_, remote_ ? remote_->folders() : PackageFinder::RemoteFolders()),
+        finder_(config_, signatures_, remote_ ? remote_->folders() : registry::PackageFinder::RemoteFolders()),
         unread_(find_files(files_)),
         trial_(start_child()),
         packages_(find_packages()),
         budget_(static_cast<uint64_t>(config.memory_budget), static_cast<uint64_t>(config.device_memory_budget)),
         request_memory_(request_memory(config)),
         repository_(config_, clock_, idle_watch_, reaper_, packages_,
-                    threads_ + 1 + (config.grpc.enabled() ? CallSlots::kPlaces : 0), &budget_),
+                    threads_ + 1 + (config.grpc.enabled() ? rpc::CallSlots::kPlaces : 0), &budget_),
         store_(config.weights_store, config.weights_store_key),
         on_demand_(finder_.loads_on_demand()
-                       ? std::make_unique<OnDemand>(config_, finder_, repository_, budget_, files_)
+                       ? std::make_unique<registry::OnDemand>(config_, finder_, repository_, budget_, files_)
                        : nullptr),
         control_(
             config_, finder_, repository_, store_, idle_watch_, std::move(packages_),
@@ -131,70 +131,73 @@ class Server {
     control_.start_without(unread_);
     files_ = {};
     if (on_demand_)
-      on_demand_->ask_before_unloading([this](const ServedModel& model) { return rollout_.claims.claimed(model); });
+      on_demand_->ask_before_unloading(
+          [this](const registry::ServedModel& model) { return rollout_.claims.claimed(model); });
     if (remote_) telemetry_.remote = &remote_->counters();
     SCONCE_CHECK(
         !signatures_.on() || config_.weights_store.empty() || !config_.weights_store_key.empty(), kInvalidArgument,
         "settings require_signature and weights_store together need weights_store_key: without it, whoever can "
         "write to weights_store decides which weights serve after a restart");
-    rollout_.pushes.on_end([this](const PushRecord& push) { keep_end(push); });
-    control_.on_loaded([this](const std::shared_ptr<ServedModel>& served, const StartingWeights& start) {
-      const std::string problem = problem_of([&] {
-        rollout_.pushes.restore(place_of(served), start.pushes, start.weight_version);
-        rollout_.pushes.restore(place_of(served), pushes_of_sets(served->model()), 0);
-        if (served->weights().stored()) guard_watcher_.loaded(served, start);
-      });
-      if (!problem.empty())
-        log_error("model {} version {}: the stored state of its last push or guard is lost: {}",
-                  served->interface().name, served->interface().version, printable(problem));
-    });
+    rollout_.pushes.on_end([this](const rollout::PushRecord& push) { keep_end(push); });
+    control_.on_loaded(
+        [this](const std::shared_ptr<registry::ServedModel>& served, const weights::StartingWeights& start) {
+          const std::string problem = problem_of([&] {
+            rollout_.pushes.restore(rollout::place_of(served), start.pushes, start.weight_version);
+            rollout_.pushes.restore(rollout::place_of(served), rollout::pushes_of_sets(served->model()), 0);
+            if (served->weights().stored()) guard_watcher_.loaded(served, start);
+          });
+          if (!problem.empty())
+            log_error("model {} version {}: the stored state of its last push or guard is lost: {}",
+                      served->interface().name, served->interface().version, printable(problem));
+        });
     // The last I/O thread accepts connections and serves metrics and administration, so that a busy model does not
     // delay these.
-    const HttpShared shared{config_,
-                            telemetry_.counters,
-                            connections_,
-                            request_memory_,
-                            admission_.credentials,
-                            telemetry_.refusals,
-                            telemetry_.failures};
+    const http::HttpShared shared{config_,
+                                  telemetry_.counters,
+                                  connections_,
+                                  request_memory_,
+                                  admission_.credentials,
+                                  telemetry_.refusals,
+                                  telemetry_.failures};
     for (size_t i = 0; i <= threads_; ++i) {
-      io_threads_.push_back(std::make_unique<IoThread>(shared, i));
+      io_threads_.push_back(std::make_unique<http::IoThread>(shared, i));
       io_threads_.back()->answer_by(
-          std::make_unique<ApiHandler>(admission_, rollout_, telemetry_, *io_threads_.back()));
+          std::make_unique<api::ApiHandler>(admission_, rollout_, telemetry_, *io_threads_.back()));
     }
-    std::vector<IoThread*> io;
+    std::vector<http::IoThread*> io;
     for (size_t i = 0; i < threads_; ++i) io.push_back(io_threads_[i].get());
-    IoThread& side = *io_threads_.back();
+    http::IoThread& side = *io_threads_.back();
     // scope: must be protected if other hosts can reach the listener.
-    const auto listen = [&](const Address& address, Listeners kind, std::vector<IoThread*> io_threads, const char* what,
-                            TlsMode tls, uint8_t scope) {
+    const auto listen = [&](const Address& address, http::Listeners kind, std::vector<http::IoThread*> io_threads,
+                            const char* what, TlsMode tls, uint8_t scope) {
       if (!address.enabled()) return;
-      listeners_.push_back(std::make_unique<Listener>(side, std::move(io_threads), address, kind));
-      const Listener& listener = *listeners_.back();
-      SCONCE_CHECK(scope == kNoScope || listener.is_loopback() || tls == TlsMode::kMutual ||
+      listeners_.push_back(std::make_unique<http::Listener>(side, std::move(io_threads), address, kind));
+      const http::Listener& listener = *listeners_.back();
+      SCONCE_CHECK(scope == http::kNoScope || listener.is_loopback() || tls == TlsMode::kMutual ||
                        admission_.credentials.snapshot()->needs_token(scope),
-                   kInvalidArgument, "setting ", kind == kAdmin ? "admin" : "metrics",
+                   kInvalidArgument, "setting ", kind == http::kAdmin ? "admin" : "metrics",
                    ": an address that others can reach needs ",
-                   kind == kAdmin ? "admin_token_file, a token of scope admin in token_file, or admin_tls = mutual"
-                                  : "a token of scope metrics in token_file, metrics_tls = mutual, or metrics_open",
+                   kind == http::kAdmin
+                       ? "admin_token_file, a token of scope admin in token_file, or admin_tls = mutual"
+                       : "a token of scope metrics in token_file, metrics_tls = mutual, or metrics_open",
                    ": ", listener.address());
       if (listener.is_loopback() && tls != TlsMode::kMutual) admission_.checks_host |= kind;
-      if (kind == kPublic && !listener.is_loopback()) check_reach(listener.address());
+      if (kind == http::kPublic && !listener.is_loopback()) check_reach(listener.address());
       const std::string url = (tls == TlsMode::kOff ? "http://" : "https://") + listener.address();
       log_info("{} on {}", what, url);
-      if (kind == kPublic) admission_.public_url = url;
-      if (kind == kAdmin) admission_.admin_url = url;
+      if (kind == http::kPublic) admission_.public_url = url;
+      if (kind == http::kAdmin) admission_.admin_url = url;
     };
-    listen(config.http, kPublic, io, "inference", config.http_tls, kNoScope);
+    listen(config.http, http::kPublic, io, "inference", config.http_tls, http::kNoScope);
     if (config.grpc.enabled()) {
-      grpc_ = std::make_unique<GrpcFront>(admission_, telemetry_, clock_, threads_ + 1);
+      grpc_ = std::make_unique<rpc::GrpcFront>(admission_, telemetry_, clock_, threads_ + 1);
       if (!grpc_->is_loopback()) check_reach(grpc_->address());
       admission_.grpc_address = grpc_->address();
       log_info("inference by gRPC on {}", grpc_->address());
     }
-    listen(config.metrics, kMetrics, {&side}, "metrics", config.metrics_tls,
-           config.metrics_open ? kNoScope : kMetricsScope);
-    listen(config.admin, kAdmin, {&side}, "administration", config.admin_tls, kAdminScope);
+    listen(config.metrics, http::kMetrics, {&side}, "metrics", config.metrics_tls,
+           config.metrics_open ? http::kNoScope : http::kMetricsScope);
+    listen(config.admin, http::kAdmin, {&side}, "administration", config.admin_tls, http::kAdminScope);
   }
 
   ~Server() {
@@ -231,8 +234,8 @@ class Server {
     if (grpc_) grpc_->start();
     if (telemetry_.otlp) {
       log_info("spans and metrics to {}", config_.otlp);
-      telemetry_.otlp->start([this, look = std::make_shared<HostLook>()](MetricSink& sink) {
-        give_metrics(admission_, telemetry_, *repository_.snapshot(), sink, *look);
+      telemetry_.otlp->start([this, look = std::make_shared<telemetry::HostLook>()](telemetry::MetricSink& sink) {
+        api::give_metrics(admission_, telemetry_, *repository_.snapshot(), sink, *look);
       });
     }
     control_.start();
@@ -249,12 +252,12 @@ class Server {
   void check_reach(const std::string& address) const {
     const auto known = admission_.credentials.snapshot();
     SCONCE_CHECK(
-        !config_.http_admin || known->needs_token(kAdminScope), kInvalidArgument,
+        !config_.http_admin || known->needs_token(http::kAdminScope), kInvalidArgument,
         "setting http_admin: an address that others can reach needs admin_token_file or a token of scope admin "
         "in token_file: ",
         address);
     SCONCE_CHECK(
-        !config_.allow_shared_memory || config_.http_tls == TlsMode::kMutual || known->needs_token(kInferScope),
+        !config_.allow_shared_memory || config_.http_tls == TlsMode::kMutual || known->needs_token(http::kInferScope),
         kInvalidArgument,
         "setting allow_shared_memory: an address that others can reach needs a token of scope infer in "
         "token_file, or http_tls = mutual: ",
@@ -262,7 +265,7 @@ class Server {
   }
 
   // Whether a model in the file may be pinned: in a package with several models, names continue after its stem.
-  bool may_be_pinned(const PackageFile& file) const {
+  bool may_be_pinned(const registry::PackageFile& file) const {
     return std::any_of(config_.model_settings.begin(), config_.model_settings.end(), [&](const ModelSetting& setting) {
       const std::string& model = setting.model;
       return setting.key == "pinned" && (model == "*" || model == file.stem || model.starts_with(file.stem + "."));
@@ -270,9 +273,9 @@ class Server {
   }
 
   // Returns the repositories that could not be read.
-  std::vector<UnreadFolder> find_files(std::vector<PackageFile>& files) const {
+  std::vector<registry::UnreadFolder> find_files(std::vector<registry::PackageFile>& files) const {
     const auto note = [](const std::string& text) { log_warn("{}", printable(text)); };
-    FoundFiles found = finder_.files(note);
+    registry::FoundFiles found = finder_.files(note);
     SCONCE_CHECK(found.unread.empty() || !config_.exit_on_error, kIo, found.unread.front().reason);
     files = std::move(found.files);
     return std::move(found.unread);
@@ -286,18 +289,19 @@ class Server {
     return child;
   }
 
-  std::vector<PackageEntry> find_packages() {
-    std::vector<PackageFile> at_start;
-    for (const PackageFile& file : files_)
+  std::vector<registry::PackageEntry> find_packages() {
+    std::vector<registry::PackageFile> at_start;
+    for (const registry::PackageFile& file : files_)
       if (!file.on_demand || may_be_pinned(file)) at_start.push_back(file);
-    std::erase_if(files_, [](const PackageFile& file) { return !file.on_demand; });
-    std::vector<PackageEntry> packages = ModelLoader::open(finder_, at_start, config_.exit_on_error);
-    std::erase_if(packages, [this](const PackageEntry& package) {
+    std::erase_if(files_, [](const registry::PackageFile& file) { return !file.on_demand; });
+    std::vector<registry::PackageEntry> packages =
+        registry::ModelLoader::open(finder_, at_start, config_.exit_on_error);
+    std::erase_if(packages, [this](const registry::PackageEntry& package) {
       return package.file.on_demand && !config_.model(package.name, package.settings).pinned;
     });
     std::vector<std::string> names;
-    for (const PackageFile& file : files_) names.push_back(file.stem);
-    for (const PackageEntry& package : packages) {
+    for (const registry::PackageFile& file : files_) names.push_back(file.stem);
+    for (const registry::PackageEntry& package : packages) {
       if (names.empty() || names.back() != package.name) names.push_back(package.name);
     }
     if (finder_.has_repository()) {
@@ -316,13 +320,13 @@ class Server {
   }
 
   // With weights_store, a restart knows the results of pushes. Those of named sets are stored in the sets' files.
-  void keep_end(const PushRecord& push) noexcept {
+  void keep_end(const rollout::PushRecord& push) noexcept {
     if (!push.terms.set.empty()) return;
     succeeds([&] {
-      const std::shared_ptr<StoredWeights> stored = store_.of(push.model, push.version);
+      const std::shared_ptr<weights::StoredWeights> stored = store_.of(push.model, push.version);
       if (!stored) return;
       const MutexLock lock(stored->write_mutex());
-      const std::string problem = stored->note(note_of(push));
+      const std::string problem = stored->note(rollout::note_of(push));
       if (!problem.empty())
         log_warn("model {} version {}: the result of push {} is not stored: {}", push.model, push.version,
                  push.terms.id, printable(problem));
@@ -376,7 +380,7 @@ class Server {
       control_.stop();
       stopped.set_value();
     });
-    if (done.wait_until(std::min(load_end_, IoThread::Clock::now() + kLastLoad)) == std::future_status::timeout) {
+    if (done.wait_until(std::min(load_end_, http::IoThread::Clock::now() + kLastLoad)) == std::future_status::timeout) {
       log_warn("a load still runs at the end of the server: cut off");
       guard_watcher_.leave();
       if (telemetry_.otlp) telemetry_.otlp->stop();
@@ -409,7 +413,7 @@ class Server {
     });
     done.wait();
     rollout_.operations.cancel_all("the server is shutting down");
-    drain_end_ = load_end_ = IoThread::Clock::now() + config_.drain_timeout;
+    drain_end_ = load_end_ = http::IoThread::Clock::now() + config_.drain_timeout;
     if (grpc_) grpc_->stop(drain_end_);
     wait_for_connections();
   }
@@ -418,7 +422,7 @@ class Server {
     // Until its requests are answered, a connection may become idle at any time.
     for (auto& io_thread : io_threads_) io_thread->close_idle();
     if (connections_.all() == 0 && (!grpc_ || grpc_->stopped())) return context_.stop();
-    if (IoThread::Clock::now() >= drain_end_) end_clients();
+    if (http::IoThread::Clock::now() >= drain_end_) end_clients();
     timer_.expires_after(std::chrono::milliseconds(10));
     timer_.async_wait([this](const boost::system::error_code& ec) {
       if (!ec) wait_for_connections();
@@ -426,9 +430,9 @@ class Server {
   }
 
   void end_loops() {
-    const std::shared_ptr<const Catalog> catalog = repository_.snapshot();
-    for (const Catalog::Entry& entry : catalog->entries())
-      for (const Catalog::Version& version : entry.versions)
+    const std::shared_ptr<const registry::Catalog> catalog = repository_.snapshot();
+    for (const registry::Catalog::Entry& entry : catalog->entries())
+      for (const registry::Catalog::Version& version : entry.versions)
         if (version.model) version.model->end_loops("the server is shutting down");
   }
 
@@ -450,7 +454,7 @@ class Server {
         end_log();
         std::_Exit(1);
     }
-    drain_end_ = IoThread::Clock::now() + kLastWords;
+    drain_end_ = http::IoThread::Clock::now() + kLastWords;
   }
 
   // Called on the loader thread, which is joined before the failure is read. Allocates nothing, because the failure may
@@ -461,39 +465,39 @@ class Server {
     context_.stop();
   }
 
-  const std::unique_ptr<RemoteSources> remote_;  // null: no remote sources
-  const ServerConfig config_;                    // with local folders in place of remote addresses
+  const std::unique_ptr<registry::RemoteSources> remote_;  // null: no remote sources
+  const ServerConfig config_;                              // with local folders in place of remote addresses
   const size_t threads_;
-  SignatureRule signatures_;
-  const PackageFinder finder_;
-  std::vector<PackageFile> files_;  // of models that are loaded on demand, until on_demand_ has them
-  const std::vector<UnreadFolder> unread_;
-  std::unique_ptr<TrialProcess> trial_;  // until control_ takes it
-  std::vector<PackageEntry> packages_;   // the packages that the loader thread loads first
+  signing::SignatureRule signatures_;
+  const registry::PackageFinder finder_;
+  std::vector<registry::PackageFile> files_;  // of models that are loaded on demand, until on_demand_ has them
+  const std::vector<registry::UnreadFolder> unread_;
+  std::unique_ptr<TrialProcess> trial_;           // until control_ takes it
+  std::vector<registry::PackageEntry> packages_;  // the packages that the loader thread loads first
   ModelBudget budget_;
   asio::io_context context_{1};
-  RequestBudget request_memory_;                       // outlives the models, which may keep inputs
-  OpenConnections connections_;                        // outlives the I/O threads
-  std::vector<std::unique_ptr<IoThread>> io_threads_;  // outlive the models, whose replica threads wake them
-  TimerQueue clock_;                                   // outlives the models that set it
-  IdleWatch idle_watch_{[this] { control_.wake(); }};  // outlives the models that notify it
-  DeferredDeleter reaper_;                             // outlives all owners of models
-  Repository repository_;
-  WeightStore store_;
-  std::unique_ptr<OnDemand> on_demand_;  // null: all models are loaded at start
-  ModelLoader control_;
+  RequestBudget request_memory_;                             // outlives the models, which may keep inputs
+  http::OpenConnections connections_;                        // outlives the I/O threads
+  std::vector<std::unique_ptr<http::IoThread>> io_threads_;  // outlive the models, whose replica threads wake them
+  TimerQueue clock_;                                         // outlives the models that set it
+  scheduling::IdleWatch idle_watch_{[this] { control_.wake(); }};  // outlives the models that notify it
+  DeferredDeleter reaper_;                                         // outlives all owners of models
+  registry::Repository repository_;
+  weights::WeightStore store_;
+  std::unique_ptr<registry::OnDemand> on_demand_;  // null: all models are loaded at start
+  registry::ModelLoader control_;
   std::atomic<bool> draining_{false};  // the server is not ready, and each answer closes its connection
-  Admission admission_;
-  Telemetry telemetry_;
-  Rollout rollout_;
-  PushReconciler reconciler_;
-  GuardWatcher guard_watcher_;
+  api::Admission admission_;
+  telemetry::Telemetry telemetry_;
+  rollout::Rollout rollout_;
+  rollout::PushReconciler reconciler_;
+  rollout::GuardWatcher guard_watcher_;
   asio::posix::stream_descriptor end_;  // readable from the first signal on
   asio::signal_set hangups_;
   asio::steady_timer credentials_timer_, timer_;
-  std::vector<std::unique_ptr<Listener>> listeners_;
-  std::unique_ptr<GrpcFront> grpc_;
-  IoThread::Clock::time_point drain_end_, load_end_;
+  std::vector<std::unique_ptr<http::Listener>> listeners_;
+  std::unique_ptr<rpc::GrpcFront> grpc_;
+  http::IoThread::Clock::time_point drain_end_, load_end_;
   int endings_ = 0;
   bool signalled_ = false;  // a signal has arrived
   std::exception_ptr failure_;
@@ -515,7 +519,7 @@ void log_file_event(const MappedFileEvent& event) noexcept {
 bool run_server(const ServerConfig& config, std::span<const std::string> warnings) {
   LeftOut::check_settings(config);
   start_log(config.log_level, config.log_format);
-  keep_log_lines();
+  telemetry::keep_log_lines();
   struct LastLines {
     ~LastLines() {
       on_mapped_file_event(nullptr);
@@ -532,7 +536,7 @@ bool run_server(const ServerConfig& config, std::span<const std::string> warning
   fit_to_descriptors(fitted);
   Server(fitted).run();
   log_info("ended");
-  return restart_wanted();
+  return registry::restart_wanted();
 }
 
 }  // namespace sconce::server

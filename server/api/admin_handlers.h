@@ -7,10 +7,11 @@
 #include "server/rollout/work/admin_request.h"
 #include "server/telemetry/telemetry.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
 // A handler that runs on AdminThreads; returns the answer's JSON.
-using ServerText = std::string(const Admission& admission, const Telemetry& telemetry, const AdminRequest& request);
+using ServerText = std::string(const Admission& admission, const telemetry::Telemetry& telemetry,
+                               const rollout::AdminRequest& request);
 
 namespace admin {
 
@@ -18,4 +19,4 @@ ServerText access, traces;
 
 }  // namespace admin
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

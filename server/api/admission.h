@@ -17,22 +17,22 @@
 #include "server/support/memory/request_budget.h"
 #include "server/support/thread_pool.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
 struct Admission {
   // All arguments outlive the object. draining: the server is not ready, and each answer closes its connection.
-  Admission(const ServerConfig& config, Repository& repository, ModelLoader& loader, RequestBudget& request_memory,
-            const std::atomic<bool>& draining)
+  Admission(const ServerConfig& config, registry::Repository& repository, registry::ModelLoader& loader,
+            RequestBudget& request_memory, const std::atomic<bool>& draining)
       : config(config), repository(repository), loader(loader), request_memory(request_memory), draining(draining) {}
 
   const ServerConfig& config;
-  Repository& repository;
-  ModelLoader& loader;
+  registry::Repository& repository;
+  registry::ModelLoader& loader;
   RequestBudget& request_memory;
   const std::atomic<bool>& draining;
-  Credentials credentials{config};
-  SharedMemory shared_memory{config.allow_shared_memory};
-  const CorsRule cors{config.http_cors_origins};
+  http::Credentials credentials{config};
+  codecs::SharedMemory shared_memory{config.allow_shared_memory};
+  const http::CorsRule cors{config.http_cors_origins};
   ThreadPool heavy_work;
   // For many models: the index, the index of ready models, and the names. Changes without a revision number become
   // visible up to half a second later.
@@ -46,4 +46,4 @@ struct Admission {
   uint8_t checks_host = 0;   // listeners that refuse a foreign Host, unless a token is needed
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

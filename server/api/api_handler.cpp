@@ -4,15 +4,15 @@
 
 #include "server/api/http_call.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
-std::unique_ptr<HttpStream> ApiHandler::open(HttpConnection& connection, RequestReader& reader, Listeners listener,
-                                             std::string peer) {
+std::unique_ptr<http::HttpStream> ApiHandler::open(http::HttpConnection& connection, http::RequestReader& reader,
+                                                   http::Listeners listener, std::string peer) {
   return std::make_unique<HttpCall>(*this, connection, reader, listener, std::move(peer));
 }
 
-const Catalog& ApiHandler::catalog() { return catalog_.of(admission_.repository); }
+const registry::Catalog& ApiHandler::catalog() { return catalog_.of(admission_.repository); }
 
 void ApiHandler::rest() noexcept { catalog_.drop(); }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -13,41 +13,42 @@
 #include "server/support/cached_snapshot.h"
 #include "server/telemetry/telemetry.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
-class ApiHandler final : public HttpHandler {
+class ApiHandler final : public http::HttpHandler {
  public:
   // All arguments outlive the object.
-  ApiHandler(Admission& admission, Rollout& rollout, Telemetry& telemetry, IoThread& io_thread)
+  ApiHandler(Admission& admission, rollout::Rollout& rollout, telemetry::Telemetry& telemetry,
+             http::IoThread& io_thread)
       : admission_(admission),
         rollout_(rollout),
         telemetry_(telemetry),
         io_thread_(io_thread),
         overview_(rollout, telemetry) {}
 
-  std::unique_ptr<HttpStream> open(HttpConnection& connection, RequestReader& reader, Listeners listener,
-                                   std::string peer) override;
+  std::unique_ptr<http::HttpStream> open(http::HttpConnection& connection, http::RequestReader& reader,
+                                         http::Listeners listener, std::string peer) override;
   void tick() override { catalog(); }  // so that a thread with idle connections does not keep old models alive
   void rest() noexcept override;
 
   Admission& admission() noexcept { return admission_; }
-  Rollout& rollout() noexcept { return rollout_; }
-  Telemetry& telemetry() noexcept { return telemetry_; }
+  rollout::Rollout& rollout() noexcept { return rollout_; }
+  telemetry::Telemetry& telemetry() noexcept { return telemetry_; }
   size_t index() const noexcept { return io_thread_.index(); }
-  ConnectionCounters& counters() noexcept { return io_thread_.counters(); }
-  const CredentialSet& credentials() { return io_thread_.credentials(); }
-  const Catalog& catalog();  // valid until the current call from the I/O thread returns
-  OverviewSource& overview() noexcept { return overview_; }
+  http::ConnectionCounters& counters() noexcept { return io_thread_.counters(); }
+  const http::CredentialSet& credentials() { return io_thread_.credentials(); }
+  const registry::Catalog& catalog();  // valid until the current call from the I/O thread returns
+  console::OverviewSource& overview() noexcept { return overview_; }
   // A request went to a replica thread (+1) or came back (-1).
   void lane_requests(int change) noexcept { io_thread_.lane_requests(change); }
 
  private:
   Admission& admission_;
-  Rollout& rollout_;
-  Telemetry& telemetry_;
-  IoThread& io_thread_;
-  OverviewSource overview_;
-  CachedSnapshot<Catalog> catalog_;
+  rollout::Rollout& rollout_;
+  telemetry::Telemetry& telemetry_;
+  http::IoThread& io_thread_;
+  console::OverviewSource overview_;
+  CachedSnapshot<registry::Catalog> catalog_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -8,7 +8,7 @@
 #include "server/registry/model_loader.h"
 #include "server/support/log.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
 void Call::begin(const Head& head, RequestId& id, Clock::time_point start, Clock::time_point deadline) {
   start_ = start;
@@ -18,15 +18,15 @@ void Call::begin(const Head& head, RequestId& id, Clock::time_point start, Clock
   affinity_.assign(head.affinity);
   trace_parent_.reset();
   if (head.traceparent.empty()) return;
-  trace_parent_ = TraceParent::parse(head.traceparent);
+  trace_parent_ = telemetry::TraceParent::parse(head.traceparent);
   if (trace_parent_) id.set_trace({trace_parent_->trace_id.data(), trace_parent_->trace_id.size()});
 }
 
-OnDemand* Call::on_demand() const noexcept { return admission_.loader.on_demand(); }
+registry::OnDemand* Call::on_demand() const noexcept { return admission_.loader.on_demand(); }
 
-ModelUse Call::find(const Catalog& catalog, size_t thread, const Target& target) {
+registry::ModelUse Call::find(const registry::Catalog& catalog, size_t thread, const Target& target) {
   if (!needs_load(admission_, catalog, target.model)) {
-    ModelUse model(catalog.ready(target.model, target.version), thread, start_);
+    registry::ModelUse model(catalog.ready(target.model, target.version), thread, start_);
     if (model) [[likely]]
       return model;  // it was not evicted since the catalog was read
   }
@@ -35,7 +35,7 @@ ModelUse Call::find(const Catalog& catalog, size_t thread, const Target& target)
 }
 
 void Call::wait_for_load(std::string_view model, bool limited) {
-  OnDemand& models = *on_demand();
+  registry::OnDemand& models = *on_demand();
   load_deadline_ = limited ? std::min(client_deadline_, models.deadline(model, start_)) : Clock::time_point::max();
   models.ask(model, load_);
   holder_ = Holder::kLoader;
@@ -45,11 +45,11 @@ void Call::check_load() {
   if (load_.problem) std::rethrow_exception(std::exchange(load_.problem, nullptr));
 }
 
-void Call::open(ModelUse model, const Target& target, Inference::Form form, bool base64) {
+void Call::open(registry::ModelUse model, const Target& target, codecs::Inference::Form form, bool base64) {
   model_.assign(target.model);
   version_.assign(target.version);
-  Tracer& tracer = telemetry_.tracer;
-  traced_ = tracer.enabled() ? tracer.sample(model_, trace_parent_) : TraceLevels{};
+  telemetry::Tracer& tracer = telemetry_.tracer;
+  traced_ = tracer.enabled() ? tracer.sample(model_, trace_parent_) : telemetry::TraceLevels{};
   inference_.begin(std::move(model), form, base64, start_);
   inference_.limit_deadline(client_deadline_);
   inference_.ask_for(target.set, weights_);
@@ -73,9 +73,9 @@ bool Call::run() {
   return false;
 }
 
-DecodeLoop::Look Call::take_tokens(size_t most) {
-  const DecodeLoop::Look look = inference_.take_tokens(most);
-  holder_ = look == DecodeLoop::Look::kOver ? Holder::kNone : Holder::kModel;
+scheduling::DecodeLoop::Look Call::take_tokens(size_t most) {
+  const scheduling::DecodeLoop::Look look = inference_.take_tokens(most);
+  holder_ = look == scheduling::DecodeLoop::Look::kOver ? Holder::kNone : Holder::kModel;
   return look;
 }
 
@@ -126,7 +126,7 @@ bool Call::cancel() noexcept {
   return true;
 }
 
-void Call::record(TraceRecord record, const RequestId& id, Clock::time_point encoded) {
+void Call::record(telemetry::TraceRecord record, const RequestId& id, Clock::time_point encoded) {
   record.model = model_;
   record.version = version_;
   record.request_id = id.text();
@@ -144,4 +144,4 @@ void Call::clear() noexcept {
   answer_room_.give_back();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

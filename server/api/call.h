@@ -27,7 +27,7 @@
 #include "server/telemetry/telemetry.h"
 #include "server/telemetry/traces/trace.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
 class Call {
  public:
@@ -41,7 +41,8 @@ class Call {
   };
 
   // thread: index of the counters. notify: called on any thread when a holder releases the call; must not throw.
-  Call(Admission& admission, Telemetry& telemetry, size_t thread, Inference::Notify notify, void* context)
+  Call(Admission& admission, telemetry::Telemetry& telemetry, size_t thread, codecs::Inference::Notify notify,
+       void* context)
       : admission_(admission), telemetry_(telemetry), inference_(thread, notify, context, &admission.request_memory) {
     load_.notify = notify;
     load_.context = context;
@@ -61,20 +62,20 @@ class Call {
   };
   // Finds the model. Empty: the model is being loaded (kLoader). kNotFound, kUnavailable,
   // kQueueFull, and the error of the last load if it failed just now.
-  ModelUse find(const Catalog& catalog, size_t thread, const Target& target);
+  registry::ModelUse find(const registry::Catalog& catalog, size_t thread, const Target& target);
   // Waits until the model is loaded, also for requests other than inference. limited: the wait has the time limit of
   // requests; otherwise it has none.
   void wait_for_load(std::string_view model, bool limited = true);
   // After kLoader: throws if the model could not be loaded.
   void check_load();
   // Starts the inference; decode it next. base64: the form of tensors in the answer.
-  void open(ModelUse model, const Target& target, Inference::Form form, bool base64);
+  void open(registry::ModelUse model, const Target& target, codecs::Inference::Form form, bool base64);
   // Call this after decoding. True: the weights are ready. False: kReader. Errors of Inference::choose_weights().
   bool choose_weights(const RequestId& id);
   void take_weights() { inference_.take_weights(); }
   // True: the run has ended. False: kModel. Errors of Inference::run().
   bool run();
-  DecodeLoop::Look take_tokens(size_t most);
+  scheduling::DecodeLoop::Look take_tokens(size_t most);
   void finish_run() { inference_.finish_run(); }
   // Call this after encoding, before the answer is counted.
   void trace_outputs();
@@ -100,32 +101,32 @@ class Call {
   // Returns true if the call was still waiting and no other thread holds it.
   bool cancel() noexcept;
 
-  Inference& inference() noexcept { return inference_; }
-  const Inference& inference() const noexcept { return inference_; }
+  codecs::Inference& inference() noexcept { return inference_; }
+  const codecs::Inference& inference() const noexcept { return inference_; }
   // Whether the call is traced.
   bool traced() const noexcept { return static_cast<bool>(traced_); }
   // Records the trace of an answered call. record: the protocol's part; its encoding ended at `encoded`.
-  void record(TraceRecord record, const RequestId& id, Clock::time_point encoded);
+  void record(telemetry::TraceRecord record, const RequestId& id, Clock::time_point encoded);
   // Ends the call; its memory is kept for the next call. kNone only.
   void clear() noexcept;
   // Frees the memory of an answer that was sent.
   void drop_answer() noexcept { answer_room_.give_back(); }
 
  private:
-  OnDemand* on_demand() const noexcept;
+  registry::OnDemand* on_demand() const noexcept;
 
   Admission& admission_;
-  Telemetry& telemetry_;
+  telemetry::Telemetry& telemetry_;
   Holder holder_ = Holder::kNone;
   Clock::time_point start_, client_deadline_ = Clock::time_point::max(), load_deadline_;
-  std::string weights_, affinity_;           // from the header
-  std::string model_, version_;              // of open()
-  std::optional<TraceParent> trace_parent_;  // the client's own trace context
-  TraceLevels traced_;
-  std::vector<TraceTensor> trace_tensors_;
-  Inference inference_;
-  LoadQueue::Waiter load_;
+  std::string weights_, affinity_;                      // from the header
+  std::string model_, version_;                         // of open()
+  std::optional<telemetry::TraceParent> trace_parent_;  // the client's own trace context
+  telemetry::TraceLevels traced_;
+  std::vector<codecs::TraceTensor> trace_tensors_;
+  codecs::Inference inference_;
+  registry::LoadQueue::Waiter load_;
   BudgetShare answer_room_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

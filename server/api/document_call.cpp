@@ -2,9 +2,9 @@
 
 #include "server/api/access.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
-bool DocumentCall::write(const OnIoThread& handler, const RequestView& request, Response& response) {
+bool DocumentCall::write(const OnIoThread& handler, const RequestView& request, http::Response& response) {
   check_route(request.admission, request.route);
   // Uses one snapshot, because between two snapshots another load may evict the model.
   if (handler.loads && needs_load(request.admission, request.catalog, request.route.model)) {
@@ -15,9 +15,9 @@ bool DocumentCall::write(const OnIoThread& handler, const RequestView& request, 
   return true;
 }
 
-bool DocumentCall::resume(const OnIoThread& handler, const RequestView& request, Response& response) {
+bool DocumentCall::resume(const OnIoThread& handler, const RequestView& request, http::Response& response) {
   call_.check_load();
   return write(handler, request, response);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -13,7 +13,7 @@
 #include "server/api/routes.h"
 #include "server/http/response.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
 class DocumentCall {
  public:
@@ -22,13 +22,13 @@ class DocumentCall {
 
   // True: the document is written. False: the model is being loaded. Errors of check_route(), of the handler and of
   // Call::wait_for_load().
-  bool write(const OnIoThread& handler, const RequestView& request, Response& response);
+  bool write(const OnIoThread& handler, const RequestView& request, http::Response& response);
   // Call this after Call::noticed(). As write(), because the model may have been evicted meanwhile; also throws the
   // error of the load.
-  bool resume(const OnIoThread& handler, const RequestView& request, Response& response);
+  bool resume(const OnIoThread& handler, const RequestView& request, http::Response& response);
 
  private:
   Call& call_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -7,7 +7,7 @@
 #include "sconce/sizes/size_relations.h"
 #include "server/support/json_document.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 namespace {
 
 using Kind = SpecNode::Kind;
@@ -24,7 +24,7 @@ int64_t product(const Sizes& sizes) {
 }
 
 // In the protocol's form: complex numbers have a last dimension of 2.
-Sizes sent_sizes(const TensorInterface& tensor, Sizes sizes) {
+Sizes sent_sizes(const scheduling::TensorInterface& tensor, Sizes sizes) {
   if (is_complex(*tensor.dtype)) sizes.push_back(2);
   return sizes;
 }
@@ -73,7 +73,7 @@ bool is_identifier(const std::string& name) {
 
 class ExampleWriter {
  public:
-  ExampleWriter(const ServedModel& served, const Reach& reach, std::vector<Sizes> sizes)
+  ExampleWriter(const registry::ServedModel& served, const Reach& reach, std::vector<Sizes> sizes)
       : served_(served), model_(served.interface()), reach_(reach), sizes_(std::move(sizes)) {
     for (size_t i = 0; i < sizes_.size(); ++i)
       if (!model_.is_control(i)) sent_.push_back(i);
@@ -167,7 +167,7 @@ class ExampleWriter {
 
   std::string call() const {
     if (served_.sequences() || !known_leaves_ || elements_ > kMaxWritten) return {};
-    for (const TensorInterface& input : model_.inputs)
+    for (const scheduling::TensorInterface& input : model_.inputs)
       if (*input.dtype == DType::kFloat4E2M1FNx2) return {};
     std::string body = "{\"args\": ";
     size_t leaf = 0;
@@ -185,7 +185,7 @@ class ExampleWriter {
   }
 
   std::string generate() const {
-    const LoopPlan* const loop = served_.loop();
+    const scheduling::LoopPlan* const loop = served_.loop();
     if (loop == nullptr || !loop->given.empty()) return {};
     const std::string most = std::to_string(std::clamp<int64_t>(loop->steps, 1, 4));
     return "curl -sN" + curl_fields() + " " + shell_url(path("/generate_stream")) +
@@ -197,7 +197,7 @@ class ExampleWriter {
     std::string inputs;
     int64_t bytes = 0;
     for (const size_t i : sent_) {
-      const TensorInterface& tensor = model_.inputs[i];
+      const scheduling::TensorInterface& tensor = model_.inputs[i];
       const Sizes sizes = sent_sizes(tensor, sizes_[i]);
       const int64_t size = product(sizes_[i]) * static_cast<int64_t>(dtype_bytes(*tensor.dtype));
       bytes += size;
@@ -223,7 +223,7 @@ class ExampleWriter {
   std::string client() const {
     if (served_.sequences() || !known_leaves_ || !model_.spec.call_spec.known || model_.name.empty()) return {};
     bool small_types = false;
-    for (const TensorInterface& input : model_.inputs) {
+    for (const scheduling::TensorInterface& input : model_.inputs) {
       const std::string type = numpy_type(*input.dtype);
       if (type.empty()) return {};
       small_types |= type.starts_with("ml_dtypes.");
@@ -256,12 +256,12 @@ class ExampleWriter {
                        (reach_.tls ? ", ssl=True" : "") + ")\n";
     std::string inputs;
     for (const size_t i : sent_) {
-      const TensorInterface& tensor = model_.inputs[i];
+      const scheduling::TensorInterface& tensor = model_.inputs[i];
       const Sizes sizes = sent_sizes(tensor, sizes_[i]);
       const std::string name = "x" + std::to_string(i);
       text += name + " = triton.InferInput(" + model_.input_names.json(i) + ", [" + list_of(sizes) + "], \"" +
               std::string(tensor.datatype) + "\")\n" + name + ".set_data_from_numpy(np.zeros([" + list_of(sizes) +
-              "], " + numpy_type(*dtype_from_oip(tensor.datatype)) + "))\n";
+              "], " + numpy_type(*scheduling::dtype_from_oip(tensor.datatype)) + "))\n";
       inputs += (inputs.empty() ? "" : ", ") + name;
     }
     text += "answer = client.infer(" + quoted(model_.name) + ", [" + inputs + "]";
@@ -277,8 +277,8 @@ class ExampleWriter {
     return text;
   }
 
-  const ServedModel& served_;
-  const ModelSignature& model_;
+  const registry::ServedModel& served_;
+  const scheduling::ModelSignature& model_;
   const Reach& reach_;
   const std::vector<Sizes> sizes_;
   std::vector<size_t> sent_;  // inputs that clients send
@@ -291,7 +291,7 @@ class ExampleWriter {
 
 }  // namespace
 
-std::optional<std::vector<std::vector<int64_t>>> example_sizes(const ModelSignature& model) {
+std::optional<std::vector<std::vector<int64_t>>> example_sizes(const scheduling::ModelSignature& model) {
   const std::vector<TensorSpec>& specs = model.spec.inputs;
   // A symbol in the first dimension of an input stays small in all positions.
   std::set<std::string> small;
@@ -325,10 +325,10 @@ std::optional<std::vector<std::vector<int64_t>>> example_sizes(const ModelSignat
   return all;
 }
 
-std::vector<Example> examples_of(const ServedModel& model, const Reach& reach) {
+std::vector<Example> examples_of(const registry::ServedModel& model, const Reach& reach) {
   std::optional<std::vector<std::vector<int64_t>>> sizes = example_sizes(model.interface());
   if (!sizes) return {};
   return ExampleWriter(model, reach, std::move(*sizes)).all();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -9,7 +9,7 @@
 
 #include "server/registry/served_model.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
 // How the reader of the page reaches the server.
 struct Reach {
@@ -32,8 +32,8 @@ constexpr std::string_view kNoExamples =
 
 // Sizes of each input in a request that fits the signature: 1 row, or the package's minimum, and 16 in other variable
 // dimensions, within their range. nullopt if the package does not describe an input.
-std::optional<std::vector<std::vector<int64_t>>> example_sizes(const ModelSignature& model);
+std::optional<std::vector<std::vector<int64_t>>> example_sizes(const scheduling::ModelSignature& model);
 
-std::vector<Example> examples_of(const ServedModel& model, const Reach& reach);
+std::vector<Example> examples_of(const registry::ServedModel& model, const Reach& reach);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -10,23 +10,23 @@
 #include "server/http/router.h"
 #include "server/telemetry/telemetry.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
 // A request from the handler's point of view.
 struct RequestView {
   Admission& admission;
-  Telemetry& telemetry;
-  const Catalog& catalog;
-  const RouteMatch& route;
+  telemetry::Telemetry& telemetry;
+  const registry::Catalog& catalog;
+  const http::RouteMatch& route;
   std::string_view body;
   bool accepts_html = false;
-  Coding accepts = Coding::kIdentity;   // for compression of the answer
-  std::string_view if_none_match = {};  // on the admin listener
-  std::string_view host = {};           // the client's name for this server; empty: not sent
+  http::Coding accepts = http::Coding::kIdentity;  // for compression of the answer
+  std::string_view if_none_match = {};             // on the admin listener
+  std::string_view host = {};                      // the client's name for this server; empty: not sent
 };
 
 // Throws errors in the form for clients.
-using AnswerOnIoThread = void(const RequestView& request, Response& response);
+using AnswerOnIoThread = void(const RequestView& request, http::Response& response);
 
 namespace answers {
 
@@ -39,10 +39,10 @@ AnswerOnIoThread model_list, model_status, model_signature;
 }  // namespace answers
 
 // Passes all metrics to the sink. Any thread; look: owned by the caller.
-void give_metrics(const Admission& admission, const Telemetry& telemetry, const Catalog& catalog, MetricSink& sink,
-                  HostLook& look);
+void give_metrics(const Admission& admission, const telemetry::Telemetry& telemetry, const registry::Catalog& catalog,
+                  telemetry::MetricSink& sink, telemetry::HostLook& look);
 
 // Writes the answer {"error": message} with this status.
-void answer_error(int status, std::string_view message, Response& response);
+void answer_error(int status, std::string_view message, http::Response& response);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

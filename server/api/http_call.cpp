@@ -11,7 +11,7 @@
 #include "server/support/log.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 namespace {
 
 // When a connection that starts now reaches this age; never if it is 0.
@@ -25,9 +25,9 @@ std::chrono::steady_clock::time_point end_of_age(std::chrono::microseconds age) 
 
 }  // namespace
 
-HttpCall::HttpCall(ApiHandler& api, HttpConnection& connection, RequestReader& reader, Listeners listener,
-                   std::string peer)
-    : HttpStream(listener, std::move(peer)),
+HttpCall::HttpCall(ApiHandler& api, http::HttpConnection& connection, http::RequestReader& reader,
+                   http::Listeners listener, std::string peer)
+    : http::HttpStream(listener, std::move(peer)),
       api_(api),
       connection_(connection),
       reader_(reader),
@@ -35,18 +35,18 @@ HttpCall::HttpCall(ApiHandler& api, HttpConnection& connection, RequestReader& r
       call_(api.admission(), api.telemetry(), api.index(), &HttpCall::notify, this) {}
 
 HttpCall::Next HttpCall::begin(Clock::time_point now) {
-  const RequestHeader& head = reader_.head();
+  const http::RequestHeader& head = reader_.head();
   start_ = now;
   form_ = {head.http11, head.head_only, !reader_.keep_alive() || now > last_begin_};
   call_.begin({head.request_id, head.traceparent, head.weights, head.affinity}, request_id_, now);
-  if (head.method == Method::kGet) host_.assign(head.host);
+  if (head.method == http::Method::kGet) host_.assign(head.host);
   if (api_.admission().config.access_log) {
     access_line_ = shown_in_log(head.method_text) + " " + shown_in_log(head.target);
   }
   const bool all_here = reader_.body_is_here();
   if (head.target != cached_target_ || head.method != cached_method_) {
     cached_target_.clear();
-    cached_path_ = canonical_target(head.target);
+    cached_path_ = http::canonical_target(head.target);
     cached_method_ = head.method;
     cached_target_ = head.target;
     route_ = find_route(cached_path_.path, cached_method_, listener_);
@@ -57,16 +57,16 @@ HttpCall::Next HttpCall::begin(Clock::time_point now) {
   if (strange_host()) [[unlikely]]
     return refuse(403, "Host is not a name of this server: use an address or localhost, or set allowed_hosts");
   if (head.method_text == "OPTIONS" && !head.page_method.empty() && !page_fields_.empty()) return answer_preflight();
-  const bool found = route_.result == RouteMatch::Result::kFound;
+  const bool found = route_.result == http::RouteMatch::Result::kFound;
   // A request without a handler is refused before its body is read.
   if ((!found || forbidden()) && !all_here) return route_request();
   if (refuse_access()) return Next::kAnswer;
-  if (listener_ == kAdmin && !(found && is_inference(route_of(route_)))) {
+  if (listener_ == http::kAdmin && !(found && is_inference(route_of(route_)))) {
     if_none_match_.assign(head.if_none_match);
     const Next next = begin_admin(reader_.content_length());
     if (next != Next::kReadBody) return next;
   }
-  if (found && reader_.unfinished() && head.coding != Coding::kIdentity && !is_inference(route_of(route_)))
+  if (found && reader_.unfinished() && head.coding != http::Coding::kIdentity && !is_inference(route_of(route_)))
     return refuse(415, "Content-Encoding is supported for inference only");
   if (!all_here && !limit_body()) return refuse_length();
   return Next::kReadBody;
@@ -95,14 +95,14 @@ HttpCall::Next HttpCall::dispatch() {
 HttpCall::Next HttpCall::route_request() {
   response_.reset();
   switch (route_.result) {
-    case RouteMatch::Result::kNotFound:
+    case http::RouteMatch::Result::kNotFound:
       answer_error(404, "Not Found", response_);
       return Next::kAnswer;
-    case RouteMatch::Result::kMethodNotAllowed:
+    case http::RouteMatch::Result::kMethodNotAllowed:
       answer_error(405, "Method Not Allowed", response_);
       response_.fields = route_.allow;
       return Next::kAnswer;
-    case RouteMatch::Result::kFound:
+    case http::RouteMatch::Result::kFound:
       break;
   }
   return std::visit([this](const auto& handler) { return answer_by(handler); }, route_of(route_).handler);
@@ -114,7 +114,7 @@ HttpCall::Next HttpCall::answer_by(const OnIoThread& handler) {
 }
 
 // Writes the document of a route with OnIoThread. Returns false if its model is being loaded.
-bool HttpCall::write(const Catalog& catalog) {
+bool HttpCall::write(const registry::Catalog& catalog) {
   const RequestView request{
       api_.admission(),       api_.telemetry(), catalog, route_, body_text(), reader_.head().accepts_html,
       reader_.head().accepts, if_none_match_,   host_};
@@ -123,7 +123,7 @@ bool HttpCall::write(const Catalog& catalog) {
 
 HttpCall::Next HttpCall::answer_by(const EventStream& handler) {
   feed_ = handler.open(api_.overview(), cached_path_.query);
-  response_.type = content_type::kEvents;
+  response_.type = http::content_type::kEvents;
   response_.fields = "X-Accel-Buffering: no\r\n";  // proxies that support the field pass events on at once
   response_.streamed = true;
   // The stream ends when the client or the server ends it; no further request follows.
@@ -257,7 +257,7 @@ void HttpCall::fail(const std::exception_ptr& problem) {
     response_.fields = "Retry-After: 1\r\n";
 }
 
-ResponseWriter::Form HttpCall::finish_response() {
+http::ResponseWriter::Form HttpCall::finish_response() {
   if (reader_.unfinished() || api_.admission().draining.load(std::memory_order_relaxed)) form_.close = true;
   name_response();
   return form_;
@@ -295,4 +295,4 @@ void HttpCall::trim(size_t keep) noexcept {
   largest_ = 0;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -38,12 +38,13 @@
 #include "server/support/request_id.h"
 #include "server/support/thread_pool.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
-class HttpCall final : public HttpStream {
+class HttpCall final : public http::HttpStream {
  public:
   // The arguments outlive the call.
-  HttpCall(ApiHandler& api, HttpConnection& connection, RequestReader& reader, Listeners listener, std::string peer);
+  HttpCall(ApiHandler& api, http::HttpConnection& connection, http::RequestReader& reader, http::Listeners listener,
+           std::string peer);
   HttpCall(const HttpCall&) = delete;
 
   Next begin(Clock::time_point now) override;
@@ -55,7 +56,7 @@ class HttpCall final : public HttpStream {
   void fail(const std::exception_ptr& problem) override;
   void run_out_of_time() override;
   Next end_feed() override;
-  ResponseWriter::Form finish_response() override;
+  http::ResponseWriter::Form finish_response() override;
   void count_answer() noexcept override;
   void end(size_t bytes, Clock::time_point encoded) override;
   uint64_t sent_elsewhere() const noexcept override { return admin_answer_.sent; }
@@ -98,7 +99,7 @@ class HttpCall final : public HttpStream {
   Next answer_by(const OnAdminThread& handler);
   Next answer_by(const OnControlThread& handler);  // http_call_admin.cpp
   Next answer_by(const RunsModel& handler);        // http_call_inference.cpp
-  bool write(const Catalog& catalog);
+  bool write(const registry::Catalog& catalog);
   std::string_view body_text() const noexcept;
   bool forbidden() const noexcept;  // whether this listener refuses the route
   bool limit_body();
@@ -131,7 +132,7 @@ class HttpCall final : public HttpStream {
   void compress_answer();
   bool cancel() noexcept;
   // http_call_load.cpp
-  OnDemand* on_demand() const noexcept;
+  registry::OnDemand* on_demand() const noexcept;
   bool must_load();
   Next wait_for_load();
   Next go_on_loaded();
@@ -151,19 +152,19 @@ class HttpCall final : public HttpStream {
   void count_body(size_t bytes) noexcept;
 
   ApiHandler& api_;
-  HttpConnection& connection_;          // notified when a holder releases the call
-  RequestReader& reader_;               // has the request's header and body
+  http::HttpConnection& connection_;    // notified when a holder releases the call
+  http::RequestReader& reader_;         // has the request's header and body
   const Clock::time_point last_begin_;  // a request that begins later is the connection's last
   Holder holder_ = Holder::kConnection;
   bool counted_run_ = false;  // counted by the I/O thread as a request at the model
 
   // Of the current request.
-  ResponseWriter::Form form_{.close = true};  // closes the connection, until a request decides otherwise
-  std::string access_line_;                   // method and target, if accesses are logged
+  http::ResponseWriter::Form form_{.close = true};  // closes the connection, until a request decides otherwise
+  std::string access_line_;                         // method and target, if accesses are logged
   std::string cached_target_;  // the target of cached_path_ and route_, because clients repeat their targets
-  CanonicalTarget cached_path_;
-  Method cached_method_ = Method::kOther;
-  RouteMatch route_;
+  http::CanonicalTarget cached_path_;
+  http::Method cached_method_ = http::Method::kOther;
+  http::RouteMatch route_;
   std::string if_none_match_;  // likewise, on the admin listener
   std::string host_;           // of a GET: the client's name for this server
   std::string own_host_;       // a Host that was recognised as this server's
@@ -174,13 +175,13 @@ class HttpCall final : public HttpStream {
   size_t counted_ = 0;         // body bytes counted in the metrics
 
   // Data for holders.
-  Call call_;                            // for a route that runs a model, or waits for one
-  ThreadPool::Task task_;                // for kDecoder and kEncoder
-  ModelUse held_;                        // used by an admin task
-  std::unique_ptr<AdminRequest> admin_;  // for the admin port's own routes
-  AdminAnswer admin_answer_;             // written by the task before it notifies
-  std::exception_ptr problem_;           // the exception of a holder
-  std::unique_ptr<Feed> feed_;           // for a stream of events
+  Call call_;                                     // for a route that runs a model, or waits for one
+  ThreadPool::Task task_;                         // for kDecoder and kEncoder
+  registry::ModelUse held_;                       // used by an admin task
+  std::unique_ptr<rollout::AdminRequest> admin_;  // for the admin port's own routes
+  rollout::AdminAnswer admin_answer_;             // written by the task before it notifies
+  std::exception_ptr problem_;                    // the exception of a holder
+  std::unique_ptr<console::Feed> feed_;           // for a stream of events
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

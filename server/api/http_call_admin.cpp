@@ -7,7 +7,7 @@
 #include "server/api/routes.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 namespace {
 
 // Answers for the case that memory is short.
@@ -17,8 +17,8 @@ constexpr std::string_view kNoMemory = "{\"error\":\"no memory for this request\
 
 // The task of an upload reads the body itself.
 HttpCall::Next HttpCall::begin_admin(uint64_t length) {
-  const RequestHeader& head = reader_.head();
-  if (head.coding != Coding::kIdentity) {
+  const http::RequestHeader& head = reader_.head();
+  if (head.coding != http::Coding::kIdentity) {
     return refuse(415, "Content-Encoding is not supported on the administration listener");
   }
   const Route* const route = found_route(route_);
@@ -26,18 +26,19 @@ HttpCall::Next HttpCall::begin_admin(uint64_t length) {
   const bool weights = route != nullptr && route->body == BodyLimit::kWeights;
   const uint64_t most = weights || (route != nullptr && route->body == BodyLimit::kTensors) ? kMaxTensors : kMaxText;
   const uint64_t limit = std::min(static_cast<uint64_t>(api_.admission().config.max_body_bytes), most);
-  const WeightsBody kind = weights ? weights_body(head.content_type) : WeightsBody::kReference;
-  if (kind == WeightsBody::kUnsupported) {
+  const rollout::WeightsBody kind =
+      weights ? rollout::weights_body(head.content_type) : rollout::WeightsBody::kReference;
+  if (kind == rollout::WeightsBody::kUnsupported) {
     return refuse(415, "Content-Type must be application/octet-stream (safetensors) or application/json");
   }
-  if (kind != WeightsBody::kStream && length > limit) {
+  if (kind != rollout::WeightsBody::kStream && length > limit) {
     return refuse(413,
                   "request body is larger than " + std::to_string(limit) + " bytes, the most that this route takes");
   }
   reader_.limit_body(limit);
   if (own == nullptr) return Next::kReadBody;
 
-  admin_ = std::make_unique<AdminRequest>();
+  admin_ = std::make_unique<rollout::AdminRequest>();
   admin_->id = request_id_;
   admin_->peer = peer_;
   admin_->model = route_.model;
@@ -51,21 +52,22 @@ HttpCall::Next HttpCall::begin_admin(uint64_t length) {
   admin_->authorization = head.authorization;
   admin_->user_agent = head.user_agent;
   admin_->traceparent = head.traceparent;
-  admin_->has_token = api_.credentials().needs_token(kAdminScope);
+  admin_->has_token = api_.credentials().needs_token(http::kAdminScope);
   admin_->head_only = head.head_only;
   admin_->source = reader_.begin_upload();
-  if (kind != WeightsBody::kStream) return Next::kReadBody;
+  if (kind != rollout::WeightsBody::kStream) return Next::kReadBody;
   admin_->upload = true;
   admin_->expects_continue = head.expects_continue;
   return start_task(*own);
 }
 
 bool HttpCall::refuse_access() {
-  const RequestHeader& head = reader_.head();
+  const http::RequestHeader& head = reader_.head();
   Admission& admission = api_.admission();
-  if (listener_ == kAdmin) admission.credentials.refresh();
-  const CredentialSet::Refusal refusal = refusal_of(admission.config, api_.telemetry(), api_.credentials(),
-                                                    found_route(route_), listener_, head.authorization, foreign_page_);
+  if (listener_ == http::kAdmin) admission.credentials.refresh();
+  const http::CredentialSet::Refusal refusal =
+      refusal_of(admission.config, api_.telemetry(), api_.credentials(), found_route(route_), listener_,
+                 head.authorization, foreign_page_);
   if (refusal.status == 0) return false;
   answer_error(refusal.status, refusal.message, response_);
   if (refusal.status == 401) response_.fields = "WWW-Authenticate: Bearer realm=\"sconce\"\r\n";
@@ -76,7 +78,7 @@ bool HttpCall::refuse_access() {
 HttpCall::Next HttpCall::start_task(const OnAdminThread& handler) {
   check_route(api_.admission(), route_);
   if (!hold_model()) return wait_for_load();
-  const auto done = [this](AdminAnswer answer) {
+  const auto done = [this](rollout::AdminAnswer answer) {
     admin_answer_ = std::move(answer);
     notify(this);
   };
@@ -102,7 +104,7 @@ HttpCall::Next HttpCall::answer_task() {
 }
 
 void HttpCall::take_admin_answer() {
-  ConnectionCounters::add(api_.counters().received, admin_answer_.received);
+  http::ConnectionCounters::add(api_.counters().received, admin_answer_.received);
   reader_.end_upload(!admin_answer_.body_left);
   response_.reset();
   response_.status = admin_answer_.status;
@@ -121,4 +123,4 @@ HttpCall::Next HttpCall::answer_by(const OnControlThread& handler) {
   return Next::kWait;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

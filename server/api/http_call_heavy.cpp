@@ -6,7 +6,7 @@
 #include "server/api/http_call.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 namespace {
 
 // Sizes that take about one millisecond on the slowest machines.
@@ -18,15 +18,16 @@ constexpr size_t kLongCompressed = 1024;       // gzip may expand one byte to a 
 
 bool HttpCall::decodes_long() const noexcept {
   const size_t bytes = reader_.body().size();
-  if (reader_.head().coding != Coding::kIdentity) return bytes > kLongCompressed;
+  if (reader_.head().coding != http::Coding::kIdentity) return bytes > kLongCompressed;
   const std::optional<uint64_t> json_length = reader_.head().json_length;
-  const bool has_tensors = form_of(route_of(route_)) == Inference::Form::kInfer && json_length;
+  const bool has_tensors = form_of(route_of(route_)) == codecs::Inference::Form::kInfer && json_length;
   const uint64_t text = has_tensors ? std::min<uint64_t>(*json_length, bytes) : bytes;
   return text > kLongText || bytes > kLongBody;
 }
 
 bool HttpCall::answers_long() const noexcept {
-  const bool compressed = api_.admission().config.compress_above > 0 && reader_.head().accepts != Coding::kIdentity;
+  const bool compressed =
+      api_.admission().config.compress_above > 0 && reader_.head().accepts != http::Coding::kIdentity;
   return call_.inference().has_long_answer(compressed);
 }
 
@@ -59,4 +60,4 @@ HttpCall::Next HttpCall::lend(Holder holder) {
   return Next::kWait;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

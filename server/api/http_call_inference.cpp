@@ -9,18 +9,18 @@
 #include "server/support/failure.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 HttpCall::Next HttpCall::answer_by(const RunsModel& handler) {
-  const Inference::Form form = handler.form;
+  const codecs::Inference::Form form = handler.form;
   bool base64 = false;
-  if (form == Inference::Form::kCall) {
-    const std::string_view tensors = query_value(cached_path_.query, "tensors");
+  if (form == codecs::Inference::Form::kCall) {
+    const std::string_view tensors = http::query_value(cached_path_.query, "tensors");
     SCONCE_CHECK(tensors.empty() || tensors == "base64" || tensors == "list", kInvalidArgument,
                  "parameter tensors must be list or base64, got '", excerpt(tensors), "'");
     base64 = tensors == "base64";
   }
   const Call::Target target{route_.model, route_.version, route_.set};
-  ModelUse model = call_.find(api_.catalog(), api_.index(), target);
+  registry::ModelUse model = call_.find(api_.catalog(), api_.index(), target);
   if (!model) [[unlikely]]
     return Next::kWait;
   // Inference can have side effects: on a sequence's state, and on shared memory (decode_request()).
@@ -39,7 +39,7 @@ HttpCall::Next HttpCall::choose_weights() { return call_.choose_weights(request_
 void HttpCall::decode_request() {
   const uint64_t most = static_cast<uint64_t>(api_.admission().config.max_inflated_bytes);
   reader_.inflate(std::min(most, call_.inference().most_body_bytes()));
-  const SharedMemory* const shared = &api_.admission().shared_memory;
+  const codecs::SharedMemory* const shared = &api_.admission().shared_memory;
   call_.inference().decode(reader_.body(), reader_.head().json_length,
                            foreign_page_ && !has_token() ? nullptr : shared);
 }
@@ -60,10 +60,10 @@ HttpCall::Next HttpCall::answer_run() {
 
 // Writes the available tokens as events. The loop runs meanwhile: the model holds the call until the last piece.
 HttpCall::Next HttpCall::answer_piece() {
-  const DecodeLoop::Look look = call_.take_tokens(SIZE_MAX);
-  const bool over = look == DecodeLoop::Look::kOver;
+  const scheduling::DecodeLoop::Look look = call_.take_tokens(SIZE_MAX);
+  const bool over = look == scheduling::DecodeLoop::Look::kOver;
   count_run();
-  if (look == DecodeLoop::Look::kWait) return Next::kWait;
+  if (look == scheduling::DecodeLoop::Look::kWait) return Next::kWait;
   const bool first = !std::exchange(streaming_, !over), chunked = form_.http11;
   response_.begin_piece(chunked);
   if (const std::optional<Failure> failure = call_.inference().encode_events(response_))
@@ -113,10 +113,10 @@ void HttpCall::run_out_of_time() {
 void HttpCall::compress_answer() {
   const int64_t above = api_.admission().config.compress_above;
   // Clients decompress only tensors.
-  if (above <= 0 || form_of(route_of(route_)) != Inference::Form::kInfer ||
+  if (above <= 0 || form_of(route_of(route_)) != codecs::Inference::Form::kInfer ||
       static_cast<int64_t>(response_.body_bytes()) <= above)
     return;
-  compress(reader_.head().accepts, response_);
+  http::compress(reader_.head().accepts, response_);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

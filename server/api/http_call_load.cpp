@@ -4,9 +4,9 @@
 #include "server/api/routes.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
-OnDemand* HttpCall::on_demand() const noexcept { return api_.admission().loader.on_demand(); }
+registry::OnDemand* HttpCall::on_demand() const noexcept { return api_.admission().loader.on_demand(); }
 
 // Whether the route's model must be loaded first. The catalog is read only if models are loaded on demand at all.
 bool HttpCall::must_load() {
@@ -35,12 +35,12 @@ HttpCall::Next HttpCall::go_on_loaded() {
 bool HttpCall::hold_model() {
   if (on_demand() == nullptr || route_.model.empty()) return true;
   if (must_load()) return false;
-  const Catalog::Entry* const entry = api_.catalog().look_up(route_.model);
+  const registry::Catalog::Entry* const entry = api_.catalog().look_up(route_.model);
   if (entry == nullptr) return true;  // the handler reports the unknown model
-  std::shared_ptr<ServedModel> model;
+  std::shared_ptr<registry::ServedModel> model;
   if (!succeeds([&] { model = api_.catalog().loaded(route_.model, route_.version); })) return true;
-  held_ = ModelUse(model, api_.index(), start_);
+  held_ = registry::ModelUse(model, api_.index(), start_);
   return static_cast<bool>(held_);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -3,17 +3,17 @@
 #include "server/api/http_call.h"
 #include "server/api/routes.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
 // Determines the page's origin, and the header fields of the answer for it.
 void HttpCall::look_at_page() {
-  const RequestHeader& head = reader_.head();
+  const http::RequestHeader& head = reader_.head();
   const Admission& admission = api_.admission();
   const Route* const route = found_route(route_);
-  const bool opened = listener_ == kPublic && admission.cors.on() && (route == nullptr || opens_to_pages(*route));
+  const bool opened = listener_ == http::kPublic && admission.cors.on() && (route == nullptr || opens_to_pages(*route));
   if (opened) admission.cors.write_fields(head.origin, page_fields_);
   foreign_page_ = !head.origin.empty() && !(opened && admission.cors.allows(head.origin)) &&
-                  !is_own_page(head.origin, head.host, admission.config.allowed_hosts);
+                  !http::is_own_page(head.origin, head.host, admission.config.allowed_hosts);
 }
 
 // Whether Host is a foreign name while only the listener's address restricts access: a page of that name, which was
@@ -23,11 +23,13 @@ bool HttpCall::strange_host() {
   if ((api_.admission().checks_host & listener_) == 0 || host == own_host_) [[likely]]
     return false;
   const ServerConfig& config = api_.admission().config;
-  if (is_own_host(host, config.allowed_hosts)) {
+  if (http::is_own_host(host, config.allowed_hosts)) {
     own_host_.assign(host);
     return false;
   }
-  const uint8_t scope = listener_ == kPublic ? kInferScope : listener_ == kMetrics ? kMetricsScope : kAdminScope;
+  const uint8_t scope = listener_ == http::kPublic    ? http::kInferScope
+                        : listener_ == http::kMetrics ? http::kMetricsScope
+                                                      : http::kAdminScope;
   return !api_.credentials().needs_token(scope);
 }
 
@@ -39,20 +41,21 @@ bool HttpCall::has_token() const {
 
 // OPTIONS: a browser asks whether a page may send such a request. This request has no token.
 HttpCall::Next HttpCall::answer_preflight() {
-  const RequestHeader& head = reader_.head();
-  const CorsRule& cors = api_.admission().cors;
+  const http::RequestHeader& head = reader_.head();
+  const http::CorsRule& cors = api_.admission().cors;
   response_.reset();
-  const Method asked = head.page_method == "POST"                                ? Method::kPost
-                       : head.page_method == "GET" || head.page_method == "HEAD" ? Method::kGet
-                                                                                 : Method::kOther;
-  const RouteMatch match = find_route(cached_path_.path, asked, listener_);
+  const http::Method asked = head.page_method == "POST"                                ? http::Method::kPost
+                             : head.page_method == "GET" || head.page_method == "HEAD" ? http::Method::kGet
+                                                                                       : http::Method::kOther;
+  const http::RouteMatch match = find_route(cached_path_.path, asked, listener_);
   const Route* const route = found_route(match);
   if (route == nullptr || !opens_to_pages(*route)) return route_request();
   if (!cors.allows(head.origin))
     return refuse(403, "pages of this origin may not call models here: setting http_cors_origins");
-  cors.write_preflight(head.origin, asked == Method::kPost ? "POST" : "GET, HEAD", head.page_fields, page_fields_);
+  cors.write_preflight(head.origin, asked == http::Method::kPost ? "POST" : "GET, HEAD", head.page_fields,
+                       page_fields_);
   response_.status = 204;
   return Next::kAnswer;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace sconce::server {
+namespace sconce::server::api {
 
 enum class GrpcMethod : uint8_t {
 #define METHOD(name, method, path) k##name,
@@ -25,4 +25,4 @@ constexpr std::array kGrpcMethodNames{
 };
 constexpr size_t kGrpcMethods = kGrpcMethodNames.size();
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -4,7 +4,7 @@
 #include "server/api/routes.h"
 #include "server/support/json_document.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 namespace {
 
 using Json = OrderedJson;
@@ -149,15 +149,15 @@ void add_path(Json& all, std::string_view text, const Route& route, bool depreca
     }
     if (!parameters.empty()) path["parameters"] = std::move(parameters);
   }
-  const char* const method = route.method == Method::kGet      ? "get"
-                             : route.method == Method::kPost   ? "post"
-                             : route.method == Method::kDelete ? "delete"
-                                                               : "put";
+  const char* const method = route.method == http::Method::kGet      ? "get"
+                             : route.method == http::Method::kPost   ? "post"
+                             : route.method == http::Method::kDelete ? "delete"
+                                                                     : "put";
   path[method] = operation(route.description);
   if (deprecated) path[method]["deprecated"] = true;
 }
 
-Json paths(Listeners listener) {
+Json paths(http::Listeners listener) {
   Json all = Json::object();
   for (const Route& route : kRoutes) {
     if ((route.listeners & listener) == 0) continue;
@@ -168,7 +168,7 @@ Json paths(Listeners listener) {
 
 }  // namespace
 
-std::string openapi_document(Listeners listener) {
+std::string openapi_document(http::Listeners listener) {
   Json json = {{"openapi", "3.0.3"},
                {"info",
                 {{"title", "Sconce"},
@@ -182,4 +182,4 @@ std::string openapi_document(Listeners listener) {
   return dump(json);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -6,9 +6,9 @@
 
 #include "server/http/router.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
 // Describes the routes of the listener.
-std::string openapi_document(Listeners listener);
+std::string openapi_document(http::Listeners listener);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -5,14 +5,14 @@
 #include "sconce/version.h"
 #include "server/support/html/html_page.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 namespace {
 
 // A repository may have thousands of models; the page stays short.
 constexpr size_t kMaxExamples = 20;
 
-std::string shown_state(const Catalog::Version& version) {
-  using enum Catalog::State;
+std::string shown_state(const registry::Catalog::Version& version) {
+  using enum registry::Catalog::State;
   switch (version.state) {
     case kLoading:
       return "loading";
@@ -29,23 +29,24 @@ std::string shown_state(const Catalog::Version& version) {
   return fault.empty() ? "ready" : "not available: " + fault;
 }
 
-bool is_served(const Catalog::Version& version) {
-  return version.state == Catalog::State::kReady && version.fault().empty();
+bool is_served(const registry::Catalog::Version& version) {
+  return version.state == registry::Catalog::State::kReady && version.fault().empty();
 }
 
-std::string tensor_text(const TensorNames& names, const TensorInterface& tensor, size_t i) {
+std::string tensor_text(const scheduling::TensorNames& names, const scheduling::TensorInterface& tensor, size_t i) {
   return names.name(i) + " " + std::string(tensor.datatype) + " " +
          (tensor.shape_known ? to_string(tensor.shape) : "of any shape");
 }
 
-std::string tensors_text(const TensorNames& names, const std::vector<TensorInterface>& tensors) {
+std::string tensors_text(const scheduling::TensorNames& names,
+                         const std::vector<scheduling::TensorInterface>& tensors) {
   std::string text;
   for (size_t i = 0; i < tensors.size(); ++i) text += (i == 0 ? "" : ", ") + tensor_text(names, tensors[i], i);
   return text.empty() ? "none" : text;
 }
 
 // The version that answers requests without a version.
-const Catalog::Version* chosen(const Catalog::Entry& entry) {
+const registry::Catalog::Version* chosen(const registry::Catalog::Entry& entry) {
   for (auto version = entry.versions.rbegin(); version != entry.versions.rend(); ++version)
     if (is_served(*version)) return &*version;
   return nullptr;
@@ -78,8 +79,8 @@ std::string shell_lines(const Example& example) {
   return "python3 - <<'END'\n" + example.text + "END\n";
 }
 
-std::string html_tensors(std::string_view caption, const TensorNames& names,
-                         const std::vector<TensorInterface>& tensors) {
+std::string html_tensors(std::string_view caption, const scheduling::TensorNames& names,
+                         const std::vector<scheduling::TensorInterface>& tensors) {
   if (tensors.empty()) return {};
   std::string html = "<div class=\"wide\"><table><thead><tr><th scope=\"col\">" + std::string(caption) +
                      "</th><th scope=\"col\">datatype</th><th scope=\"col\">shape</th></tr></thead><tbody>\n";
@@ -90,7 +91,7 @@ std::string html_tensors(std::string_view caption, const TensorNames& names,
   return html + "</tbody></table></div>\n";
 }
 
-std::string html_examples(const ServedModel& model, const Reach& reach, bool open) {
+std::string html_examples(const registry::ServedModel& model, const Reach& reach, bool open) {
   std::string html;
   for (const Example& example : examples_of(model, reach))
     html += "<h3>" + escape_html(example.title) + "</h3>\n<pre tabindex=\"0\"><code class=\"" +
@@ -123,15 +124,15 @@ std::string url_for(std::string_view url, std::string_view host, bool same) {
       .append(url.substr(colon));
 }
 
-std::string page_text(const Catalog& catalog, const PageFacts& facts) {
+std::string page_text(const registry::Catalog& catalog, const PageFacts& facts) {
   std::string text = "Sconce " + version() + " serves:\n";
   size_t shown = 0;
-  for (const Catalog::Entry& entry : catalog.entries()) {
-    const Catalog::Version* const asked = chosen(entry);
-    for (const Catalog::Version& version : entry.versions) {
+  for (const registry::Catalog::Entry& entry : catalog.entries()) {
+    const registry::Catalog::Version* const asked = chosen(entry);
+    for (const registry::Catalog::Version& version : entry.versions) {
       text += "\n" + entry.name + ", version " + std::to_string(version.version()) + ": " + shown_state(version) + "\n";
       if (!is_served(version)) continue;
-      const ModelSignature& model = version.model->interface();
+      const scheduling::ModelSignature& model = version.model->interface();
       text += "  inputs:  " + tensors_text(model.input_names, model.inputs) +
               "\n  outputs: " + tensors_text(model.output_names, model.outputs) + "\n";
       if (&version != asked || shown == kMaxExamples) continue;
@@ -152,7 +153,7 @@ std::string page_text(const Catalog& catalog, const PageFacts& facts) {
   return text;
 }
 
-std::string page_html(const Catalog& catalog, const PageFacts& facts) {
+std::string page_html(const registry::Catalog& catalog, const PageFacts& facts) {
   std::string body = "<header>\n<h1>Sconce " + version() + "</h1>\n<p>" +
                      (facts.ready ? "<span class=\"good\">ready</span>" : "<span class=\"bad\">not ready</span>") +
                      ", " + std::to_string(catalog.entries().size()) + " models";
@@ -166,16 +167,16 @@ std::string page_html(const Catalog& catalog, const PageFacts& facts) {
   if (facts.reach.tls) body += "<p>" + std::string(kTlsHint) + "</p>\n";
   body += "<main>\n";
   size_t shown = 0;
-  for (const Catalog::Entry& entry : catalog.entries()) {
-    const Catalog::Version* const asked = chosen(entry);
-    for (const Catalog::Version& version : entry.versions) {
+  for (const registry::Catalog::Entry& entry : catalog.entries()) {
+    const registry::Catalog::Version* const asked = chosen(entry);
+    for (const registry::Catalog::Version& version : entry.versions) {
       const std::string number = std::to_string(version.version()), id = escape_html(entry.name + "-" + number);
       const bool served = is_served(version);
       body += "<section aria-labelledby=\"" + id + "\">\n<h2 id=\"" + id + "\">" + escape_html(entry.name) +
               " <span class=\"soft\">version " + number + "</span></h2>\n<p class=\"" + (served ? "good" : "bad") +
               "\">" + escape_html(shown_state(version)) + "</p>\n";
       if (served) {
-        const ModelSignature& model = version.model->interface();
+        const scheduling::ModelSignature& model = version.model->interface();
         body += html_tensors("input", model.input_names, model.inputs);
         body += html_tensors("output", model.output_names, model.outputs);
         if (&version == asked && shown < kMaxExamples) body += html_examples(*version.model, facts.reach, shown++ == 0);
@@ -187,4 +188,4 @@ std::string page_html(const Catalog& catalog, const PageFacts& facts) {
   return html_page("Sconce", "<link rel=\"stylesheet\" href=\"page.css\">\n", body);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -7,7 +7,7 @@
 #include "server/api/examples.h"
 #include "server/registry/repository.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
 struct PageFacts {
   Reach reach;
@@ -19,8 +19,8 @@ struct PageFacts {
 // unsuitable for an example: unknown. same: the client used that listener. Returns the URL that the client can use.
 std::string url_for(std::string_view url, std::string_view host, bool same);
 
-std::string page_text(const Catalog& catalog, const PageFacts& facts);
-std::string page_html(const Catalog& catalog, const PageFacts& facts);
+std::string page_text(const registry::Catalog& catalog, const PageFacts& facts);
+std::string page_html(const registry::Catalog& catalog, const PageFacts& facts);
 
 // Header fields of the page: it runs no scripts, loads only its stylesheet, and no other site can frame it.
 constexpr std::string_view kPageFields =
@@ -28,4 +28,4 @@ constexpr std::string_view kPageFields =
     "frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nVary: Accept\r\n"
     "Cache-Control: no-cache\r\n";
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -11,14 +11,17 @@
 #include "server/rollout/shadow_api.h"
 #include "server/telemetry/metrics.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 namespace {
 
-using enum Method;
+using enum http::Method;
 using enum Access;
 using enum BodyLimit;
 using enum Description::Remark;
-using Form = Inference::Form;
+using Form = codecs::Inference::Form;
+using http::kAdmin;
+using http::kMetrics;
+using http::kPublic;
 
 constexpr uint8_t kEverywhere = kPublic | kAdmin | kMetrics;
 
@@ -90,10 +93,10 @@ constexpr std::array kTable{
         OnIoThread(answers::repository_index, OnIoThread::kAllModels),
         Description{kModels, "Models, their versions and states", "IndexRequest", "Index", kBodyOptional | kOnlyReads}},
     Route{kPost, Paths{"/v2/repository/models/{model}/load"}, kPublic | kAdmin, kControl,
-          OnControlThread(check_load_request, &ModelLoader::load_model),
+          OnControlThread(registry::check_load_request, &registry::ModelLoader::load_model),
           Description{kSettings, "Load a model, or its new versions", "Parameters", "", kBodyOptional}},
     Route{kPost, Paths{"/v2/repository/models/{model}/unload"}, kPublic | kAdmin, kControl,
-          OnControlThread(check_unload_request, &ModelLoader::unload_model),
+          OnControlThread(registry::check_unload_request, &registry::ModelLoader::unload_model),
           Description{kSettings, "Unload a model", "Parameters", "", kBodyOptional}},
     Route{kGet, Paths{"/v2/trace/setting", "/v2/models/{model}/trace/setting"}, kPublic | kAdmin, kControlReading,
           OnIoThread(answers::trace_settings), Description{kSettings, "Trace settings", "", "TraceSettings"}},
@@ -134,177 +137,190 @@ constexpr std::array kTable{
           Description{kV1, "State of a model; 503 if it is not ready", "", "ModelStatus", kTakesSet}},
     Route{kGet, V1_PATHS("/metadata"), kPublic, kOfListener, OnIoThread(answers::model_signature, OnIoThread::kModel),
           Description{kV1, "Signature of a model", "", "Object", kTakesSet}},
-    Route{kGet, MODEL_PATHS("/v2/admin/models", "/constants"), kAdmin, kReading, OnAdminThread(admin::constants),
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/constants"), kAdmin, kReading,
+          OnAdminThread(rollout::admin::constants),
           Description{kAdministration, "Weights by name, dtype and shape", "", "Any"}},
-    Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights"), kAdmin, kReading, OnAdminThread(admin::weights),
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights"), kAdmin, kReading, OnAdminThread(rollout::admin::weights),
           Description{kAdministration, "Sets of weights", "", "Any"}},
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/active"), kAdmin, kOfListener,
-          OnAdminThread(admin::active_weights),
+          OnAdminThread(rollout::admin::active_weights),
           Description{kAdministration, "The active weights as a safetensors file", "", "weights"}},
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/diff"), kAdmin, kReading,
-          OnAdminThread(admin::weights_difference),
+          OnAdminThread(rollout::admin::weights_difference),
           Description{kAdministration, "How far another set of weights is from the active one", "", "Any"}},
-    Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/guard"), kAdmin, kReading, OnAdminThread(admin::guard),
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/guard"), kAdmin, kReading,
+          OnAdminThread(rollout::admin::guard),
           Description{kAdministration, "The guard of published weights", "", "Any"}},
-    Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/shadow"), kAdmin, kReading, OnAdminThread(admin::shadow),
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/shadow"), kAdmin, kReading,
+          OnAdminThread(rollout::admin::shadow),
           Description{kAdministration, "Results of live requests on the staged weights", "", "Any"}},
     Route{kPut, MODEL_PATHS("/v2/admin/models", "/weights/shadow"), kAdmin, kOfListener,
-          OnAdminThread(admin::change_shadow),
+          OnAdminThread(rollout::admin::change_shadow),
           Description{kAdministration, "Change how many live requests also run on staged weights", "Object", "Any"}},
-    Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights"), kAdmin, kOfListener, OnAdminThread(admin::stage_weights),
+    Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights"), kAdmin, kOfListener,
+          OnAdminThread(rollout::admin::stage_weights),
           Description{kAdministration, "Stage new weights", "Object", "Any", kAnswersLater}, kWeights},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/commit"), kAdmin, kOfListener,
-          OnAdminThread(admin::commit_weights),
+          OnAdminThread(rollout::admin::commit_weights),
           Description{kAdministration, "Publish the staged weights", "Object", "Any", kBodyOptional}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/abort"), kAdmin, kOfListener,
-          OnAdminThread(admin::abort_weights),
+          OnAdminThread(rollout::admin::abort_weights),
           Description{kAdministration, "Drop the staged weights", "Object", "Any", kBodyOptional}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/rollback"), kAdmin, kOfListener,
-          OnAdminThread(admin::rollback_weights),
+          OnAdminThread(rollout::admin::rollback_weights),
           Description{kAdministration, "Publish the previous weights again", "Object", "Any", kBodyOptional}},
     Route{kPost, RENAMED_PATHS("/v2/admin/models", "/weights/set-version", "/weights/renumber"), kAdmin, kOfListener,
-          OnAdminThread(admin::set_weight_version),
+          OnAdminThread(rollout::admin::set_weight_version),
           Description{kAdministration, "Raise the version of the active weights", "Object", "Any"}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/release"), kAdmin, kOfListener,
-          OnAdminThread(admin::release_weights),
+          OnAdminThread(rollout::admin::release_weights),
           Description{kAdministration, "Release the memory of the previous weights", "Object", "Any", kBodyOptional}},
-    Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/pushes"), kAdmin, kReading, OnAdminThread(admin::pushes),
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/weights/pushes"), kAdmin, kReading,
+          OnAdminThread(rollout::admin::pushes),
           Description{kAdministration, "Pushes by id, and their results", "", "Any"}},
     Route{kPost, RENAMED_PATHS("/v2/admin/models", "/weights/renew", "/weights/prolong"), kAdmin, kOfListener,
-          OnAdminThread(admin::renew_push),
+          OnAdminThread(rollout::admin::renew_push),
           Description{kAdministration, "Renew the lease of a push", "Object", "Any", kBodyOptional}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/weights/prepare"), kAdmin, kOfListener,
-          OnAdminThread(admin::prepare_push),
+          OnAdminThread(rollout::admin::prepare_push),
           Description{kAdministration, "Keep the staged weights of a push until it is decided", "Object", "Any",
                       kBodyOptional}},
-    Route{kGet, MODEL_PATHS("/v2/admin/models", "/golden"), kAdmin, kReading, OnAdminThread(admin::golden),
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/golden"), kAdmin, kReading, OnAdminThread(rollout::admin::golden),
           Description{kAdministration, "Golden requests, and their verdict on the last weights", "", "Any"}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/golden/record"), kAdmin, kOfListener,
-          OnAdminThread(admin::record_golden),
+          OnAdminThread(rollout::admin::record_golden),
           Description{kAdministration, "Record live answers as golden requests", "Object", "Any"}},
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/golden/recording"), kAdmin, kOfListener,
-          OnAdminThread(admin::golden_recording),
+          OnAdminThread(rollout::admin::golden_recording),
           Description{kAdministration, "The recorded answers, as a safetensors file", "", "weights"}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/golden/recording"), kAdmin, kOfListener,
-          OnAdminThread(admin::end_recording),
+          OnAdminThread(rollout::admin::end_recording),
           Description{kAdministration, "End the recording", "", "Any", kBodyOptional}},
-    Route{kGet, MODEL_PATHS("/v2/admin/models", "/sets"), kAdmin, kReading, OnAdminThread(admin::sets),
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/sets"), kAdmin, kReading, OnAdminThread(rollout::admin::sets),
           Description{kAdministration, "Named sets of weights", "", "Any"}},
-    Route{kGet, MODEL_PATHS("/v2/admin/models", "/sets/{set}"), kAdmin, kReading, OnAdminThread(admin::set),
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/sets/{set}"), kAdmin, kReading, OnAdminThread(rollout::admin::set),
           Description{kAdministration, "A named set", "", "Any", kTakesSet}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/sets/{set}"), kAdmin, kOfListener,
-          OnAdminThread(admin::stage_weights),
+          OnAdminThread(rollout::admin::stage_weights),
           Description{kAdministration, "Fill a named set", "Object", "Any", kAnswersLater | kTakesSet}, kWeights},
     Route{kDelete, MODEL_PATHS("/v2/admin/models", "/sets/{set}"), kAdmin, kOfListener,
-          OnAdminThread(admin::remove_set),
+          OnAdminThread(rollout::admin::remove_set),
           Description{kAdministration, "Remove a named set", "", "Object", kTakesSet}},
     Route{kGet, MODEL_PATHS("/v2/admin/models", "/sets/{set}/weights"), kAdmin, kOfListener,
-          OnAdminThread(admin::set_weights),
+          OnAdminThread(rollout::admin::set_weights),
           Description{kAdministration, "A named set's weights as a safetensors file", "", "weights", kTakesSet}},
     Route{kPost, RENAMED_PATHS("/v2/admin/models", "/sets/{set}/set-version", "/sets/{set}/renumber"), kAdmin,
-          kOfListener, OnAdminThread(admin::set_version_of_set),
+          kOfListener, OnAdminThread(rollout::admin::set_version_of_set),
           Description{kAdministration, "Raise the version of a named set", "Object", "Any", kTakesSet}},
     Route{kPost, MODEL_PATHS("/v2/admin/models", "/sets/{set}/promote"), kAdmin, kOfListener,
-          OnAdminThread(admin::promote_set),
+          OnAdminThread(rollout::admin::promote_set),
           Description{kAdministration, "Publish a named set's weights", "Object", "Any", kBodyOptional | kTakesSet}},
-    Route{kGet, MODEL_PATHS("/v2/admin/models", "/routes"), kAdmin, kReading, OnAdminThread(admin::routes),
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/routes"), kAdmin, kReading, OnAdminThread(rollout::admin::routes),
           Description{kAdministration, "The weight sets for requests that name none", "", "Shares"}},
-    Route{kPut, MODEL_PATHS("/v2/admin/models", "/routes"), kAdmin, kOfListener, OnAdminThread(admin::change_routes),
+    Route{kPut, MODEL_PATHS("/v2/admin/models", "/routes"), kAdmin, kOfListener,
+          OnAdminThread(rollout::admin::change_routes),
           Description{kAdministration, "Change that", "Shares", "Shares"}},
-    Route{kGet, MODEL_PATHS("/v2/admin/models", "/replicas"), kAdmin, kReading, OnAdminThread(admin::replicas),
+    Route{kGet, MODEL_PATHS("/v2/admin/models", "/replicas"), kAdmin, kReading, OnAdminThread(rollout::admin::replicas),
           Description{kAdministration, "Replicas", "", "Any"}},
-    Route{kPost, MODEL_PATHS("/v2/admin/models", "/replicas"), kAdmin, kOfListener, OnAdminThread(admin::add_replicas),
+    Route{kPost, MODEL_PATHS("/v2/admin/models", "/replicas"), kAdmin, kOfListener,
+          OnAdminThread(rollout::admin::add_replicas),
           Description{kAdministration, "Add replicas", "Object", "Any", kBodyOptional}},
     Route{kDelete,
           Paths{"/v2/admin/models/{model}/replicas", "/v2/admin/models/{model}/versions/{version}/replicas",
                 "/v2/admin/models/{model}/replicas/{number}",
                 "/v2/admin/models/{model}/versions/{version}/replicas/{number}"},
-          kAdmin, kOfListener, OnAdminThread(admin::remove_replica),
+          kAdmin, kOfListener, OnAdminThread(rollout::admin::remove_replica),
           Description{kAdministration, "Remove a replica", "", "Any"}},
     Route{kGet, Paths{"/v2/admin/access"}, kAdmin, kReading, OnAdminThread(admin::access),
           Description{kAdministration, "The scopes of the request's token", "", "Any"}},
-    Route{kGet, Paths{"/v2/admin/live"}, kAdmin, kReading, EventStream(feeds::overview),
+    Route{kGet, Paths{"/v2/admin/live"}, kAdmin, kReading, EventStream(console::feeds::overview),
           Description{kAdministration, "The server and its models, each second, as an event stream", "", "events"}},
-    Route{kGet, Paths{"/v2/admin/log"}, kAdmin, kReading, OnAdminThread(admin::log_lines),
+    Route{kGet, Paths{"/v2/admin/log"}, kAdmin, kReading, OnAdminThread(console::admin::log_lines),
           Description{kAdministration, "The log's last lines", "", "Any"}},
-    Route{kGet, Paths{"/v2/admin/log/live"}, kAdmin, kReading, EventStream(feeds::log_lines),
+    Route{kGet, Paths{"/v2/admin/log/live"}, kAdmin, kReading, EventStream(console::feeds::log_lines),
           Description{kAdministration, "The log's lines as they come, as an event stream", "", "events"}},
-    Route{kGet, Paths{"/v2/admin/audit"}, kAdmin, kReading, OnAdminThread(admin::audit),
+    Route{kGet, Paths{"/v2/admin/audit"}, kAdmin, kReading, OnAdminThread(rollout::admin::audit),
           Description{kAdministration, "Who changed which weights", "", "Any"}},
     Route{kGet, Paths{"/v2/admin/traces"}, kAdmin, kReading, OnAdminThread(admin::traces),
           Description{kAdministration, "When the last recorded requests waited, ran and were sent", "", "Any"}},
-    Route{kGet, Paths{"/v2/admin/operations"}, kAdmin, kReading, OnAdminThread(admin::operations),
+    Route{kGet, Paths{"/v2/admin/operations"}, kAdmin, kReading, OnAdminThread(rollout::admin::operations),
           Description{kAdministration, "Running and finished operations", "", "Any"}},
-    Route{kGet, Paths{"/v2/admin/operations/{number}"}, kAdmin, kReading, OnAdminThread(admin::operation),
+    Route{kGet, Paths{"/v2/admin/operations/{number}"}, kAdmin, kReading, OnAdminThread(rollout::admin::operation),
           Description{kAdministration, "An operation", "", "Any"}},
-    Route{kDelete, Paths{"/v2/admin/operations/{number}"}, kAdmin, kOfListener, OnAdminThread(admin::cancel_operation),
+    Route{kDelete, Paths{"/v2/admin/operations/{number}"}, kAdmin, kOfListener,
+          OnAdminThread(rollout::admin::cancel_operation),
           Description{kAdministration, "Cancel an operation", "", "Any"}},
     Route{kGet, Paths{"/health", "/health_generate"}, kAdmin, kAnyone, OnIoThread(answers::ready),
           Description{kTrainers, "Are all models ready; 503 if not", "", "Ready"}},
-    Route{kPost, Paths{"/update_weights_from_disk"}, kAdmin, kOfListener, OnAdminThread(admin::update_from_disk),
+    Route{kPost, Paths{"/update_weights_from_disk"}, kAdmin, kOfListener,
+          OnAdminThread(rollout::admin::update_from_disk),
           Description{kTrainers, "SGLang: weights from a file or folder", "Object", "Any"}},
-    Route{kPost, Paths{"/update_weights_from_tensor"}, kAdmin, kOfListener, OnAdminThread(admin::update_from_tensor),
+    Route{kPost, Paths{"/update_weights_from_tensor"}, kAdmin, kOfListener,
+          OnAdminThread(rollout::admin::update_from_tensor),
           Description{kTrainers, "SGLang: weights from the trainer's memory", "Object", "Any"}, kTensors},
     Route{
         kPost,
         Paths{"/init_weights_update_group", "/destroy_weights_update_group", "/update_weights_from_distributed",
               "/update_weights_from_ipc"},
-        kAdmin, kOfListener, OnAdminThread(admin::no_transport),
+        kAdmin, kOfListener, OnAdminThread(rollout::admin::no_transport),
         Description{kTrainers, "SGLang: weights by NCCL or ZeroMQ, which is refused", "Object", "Any", kBodyOptional}},
-    Route{kPost, Paths{"/update_weight_version"}, kAdmin, kOfListener, OnAdminThread(admin::update_version),
+    Route{kPost, Paths{"/update_weight_version"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::update_version),
           Description{kTrainers, "Names the served weights", "Object", "Any"}},
-    Route{kGet, Paths{"/get_weight_version", "/weight_version"}, kAdmin, kReading, OnAdminThread(admin::weight_version),
+    Route{kGet, Paths{"/get_weight_version", "/weight_version"}, kAdmin, kReading,
+          OnAdminThread(rollout::admin::weight_version),
           Description{kTrainers, "SGLang: the served weights' name", "", "Any"}},
-    Route{kGet, Paths{"/model_info", "/get_model_info"}, kAdmin, kReading, OnAdminThread(admin::model_info),
+    Route{kGet, Paths{"/model_info", "/get_model_info"}, kAdmin, kReading, OnAdminThread(rollout::admin::model_info),
           Description{kTrainers, "SGLang: the model and its weights' name", "", "Any"}},
-    Route{kPost, Paths{"/pause_generation"}, kAdmin, kOfListener, OnAdminThread(admin::pause_generation),
+    Route{kPost, Paths{"/pause_generation"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::pause_generation),
           Description{kTrainers, "SGLang: an update in several requests begins", "Object", "Any", kBodyOptional}},
-    Route{kPost, Paths{"/continue_generation"}, kAdmin, kOfListener, OnAdminThread(admin::continue_generation),
+    Route{kPost, Paths{"/continue_generation"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::continue_generation),
           Description{kTrainers, "SGLang: publishes that update", "Object", "Any", kBodyOptional}},
-    Route{kPost, Paths{"/begin_weight_update"}, kAdmin, kOfListener, OnAdminThread(admin::begin_update),
+    Route{kPost, Paths{"/begin_weight_update"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::begin_update),
           Description{kTrainers, "SGLang: an update in several requests begins", "Object", "Any", kBodyOptional}},
-    Route{kPost, Paths{"/end_weight_update"}, kAdmin, kOfListener, OnAdminThread(admin::end_update),
+    Route{kPost, Paths{"/end_weight_update"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::end_update),
           Description{kTrainers, "SGLang: publishes that update", "Object", "Any", kBodyOptional}},
-    Route{kGet, Paths{"/weights_checker"}, kAdmin, kReading, OnAdminThread(admin::weight_checksums),
+    Route{kGet, Paths{"/weights_checker"}, kAdmin, kReading, OnAdminThread(rollout::admin::weight_checksums),
           Description{kTrainers, "SGLang: checksums of the served weights", "", "Any"}},
-    Route{kPost, Paths{"/weights_checker"}, kAdmin, kOfListener, OnAdminThread(admin::check_weights),
+    Route{kPost, Paths{"/weights_checker"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::check_weights),
           Description{kTrainers, "SGLang: checksums of the served weights, or whether they are those of a snapshot",
                       "Object", "Any", kBodyOptional}},
-    Route{kGet, Paths{"/get_weights_by_name"}, kAdmin, kOfListener, OnAdminThread(admin::weights_by_name),
+    Route{kGet, Paths{"/get_weights_by_name"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::weights_by_name),
           Description{kTrainers, "SGLang: the first rows of a weight", "", "Any"}},
-    Route{kPost, Paths{"/get_weights_by_name"}, kAdmin, kOfListener, OnAdminThread(admin::weights_by_name),
+    Route{kPost, Paths{"/get_weights_by_name"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::weights_by_name),
           Description{kTrainers, "SGLang: the first rows of a weight", "Object", "Any"}},
-    Route{kGet, Paths{"/flush_cache"}, kAdmin, kOfListener, OnAdminThread(admin::flush_cache),
+    Route{kGet, Paths{"/flush_cache"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::flush_cache),
           Description{kTrainers, "SGLang: does nothing", "", "Any"}},
-    Route{kPost, Paths{"/flush_cache"}, kAdmin, kOfListener, OnAdminThread(admin::flush_cache),
+    Route{kPost, Paths{"/flush_cache"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::flush_cache),
           Description{kTrainers, "SGLang: does nothing", "Object", "Any", kBodyOptional}},
-    Route{kPost, Paths{"/pause"}, kAdmin, kOfListener, OnAdminThread(admin::pause),
+    Route{kPost, Paths{"/pause"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::pause),
           Description{kTrainers, "vLLM: does nothing", "Object", "Any", kBodyOptional}},
-    Route{kPost, Paths{"/resume"}, kAdmin, kOfListener, OnAdminThread(admin::resume),
+    Route{kPost, Paths{"/resume"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::resume),
           Description{kTrainers, "vLLM: does nothing", "Object", "Any", kBodyOptional}},
-    Route{kGet, Paths{"/is_paused"}, kAdmin, kReading, OnAdminThread(admin::is_paused),
+    Route{kGet, Paths{"/is_paused"}, kAdmin, kReading, OnAdminThread(rollout::admin::is_paused),
           Description{kTrainers, "vLLM: false", "", "Any"}},
-    Route{kPost, Paths{"/init_weight_transfer_engine"}, kAdmin, kOfListener, OnAdminThread(admin::init_transfer),
+    Route{kPost, Paths{"/init_weight_transfer_engine"}, kAdmin, kOfListener,
+          OnAdminThread(rollout::admin::init_transfer),
           Description{kTrainers, "vLLM: checks the transport", "Object", "Any"}},
-    Route{kPost, Paths{"/start_weight_update"}, kAdmin, kOfListener, OnAdminThread(admin::start_update),
+    Route{kPost, Paths{"/start_weight_update"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::start_update),
           Description{kTrainers, "vLLM: begins an update", "Object", "Any", kBodyOptional}},
-    Route{kPost, Paths{"/update_weights"}, kAdmin, kOfListener, OnAdminThread(admin::update_weights),
+    Route{kPost, Paths{"/update_weights"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::update_weights),
           Description{kTrainers, "vLLM: adds tensors of the trainer's memory", "Object", "Any"}, kTensors},
-    Route{kPost, Paths{"/finish_weight_update"}, kAdmin, kOfListener, OnAdminThread(admin::finish_update),
+    Route{kPost, Paths{"/finish_weight_update"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::finish_update),
           Description{kTrainers, "vLLM: publishes the update", "Object", "Any", kBodyOptional}},
     Route{kPost, Paths{"/shutdown_weight_transfer_engine"}, kAdmin, kOfListener,
-          OnAdminThread(admin::shutdown_transfer),
+          OnAdminThread(rollout::admin::shutdown_transfer),
           Description{kTrainers, "vLLM: drops an update that was begun", "Object", "Any", kBodyOptional}},
-    Route{kPost, Paths{"/start_draft_weight_update"}, kAdmin, kOfListener, OnAdminThread(admin::start_draft_update),
+    Route{kPost, Paths{"/start_draft_weight_update"}, kAdmin, kOfListener,
+          OnAdminThread(rollout::admin::start_draft_update),
           Description{kTrainers, "vLLM: weights of a draft model, which is refused", "Object", "Any", kBodyOptional}},
-    Route{kPost, Paths{"/abort_requests"}, kAdmin, kOfListener, OnAdminThread(admin::abort_requests),
+    Route{kPost, Paths{"/abort_requests"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::abort_requests),
           Description{kTrainers, "vLLM: does nothing", "Object", "Any", kBodyOptional}},
-    Route{kPost, Paths{"/weight_checker"}, kAdmin, kOfListener, OnAdminThread(admin::compare_checksums),
+    Route{kPost, Paths{"/weight_checker"}, kAdmin, kOfListener, OnAdminThread(rollout::admin::compare_checksums),
           Description{kTrainers, "vLLM: checksums of the served weights, compared with others", "Object", "Any"},
           kTensors},
-    Route{kGet, Paths{"/weight_info"}, kAdmin, kReading, OnAdminThread(admin::weight_info),
+    Route{kGet, Paths{"/weight_info"}, kAdmin, kReading, OnAdminThread(rollout::admin::weight_info),
           Description{kTrainers, "vLLM: the served weights' name", "", "Any"}},
-    Route{kGet, Paths{"/get_world_size"}, kAdmin, kReading, OnAdminThread(admin::world_size),
+    Route{kGet, Paths{"/get_world_size"}, kAdmin, kReading, OnAdminThread(rollout::admin::world_size),
           Description{kTrainers, "vLLM: 1", "", "Any"}},
 };
 
@@ -313,7 +329,7 @@ constexpr std::array kTable{
 #undef MODEL_PATHS
 
 constexpr size_t kCount = kTable.size();
-static_assert(kCount <= ConnectionCounters::kMaxRoutes);
+static_assert(kCount <= http::ConnectionCounters::kMaxRoutes);
 
 // Conditions that HttpCall relies on.
 constexpr bool is_sound(const Route& route) noexcept {
@@ -340,12 +356,12 @@ constexpr size_t count_patterns() noexcept {
 }
 
 constexpr auto kPatterns = [] {
-  std::array<RoutePattern, count_patterns()> patterns;
+  std::array<http::RoutePattern, count_patterns()> patterns;
   size_t count = 0;
   for (size_t i = 0; i < kCount; ++i) {
     const Route& route = kTable[i];
     for (const std::string_view path : route.paths) {
-      patterns[count++] = RoutePattern(route.method, path, route.listeners, i);
+      patterns[count++] = http::RoutePattern(route.method, path, route.listeners, i);
     }
   }
   return patterns;
@@ -360,22 +376,23 @@ constexpr auto kNames = [] {
 }  // namespace
 
 constinit const std::span<const Route> kRoutes = kTable;
-constinit const std::span<const RoutePattern> kRoutePatterns = kPatterns;
+constinit const std::span<const http::RoutePattern> kRoutePatterns = kPatterns;
 constinit const std::span<const std::string_view> kRouteNames = kNames;
 
-void OnAdminThread::start(const Admission& admission, Rollout& rollout, const Telemetry& telemetry,
-                          AdminRequest request, AdminDone done) const {
+void OnAdminThread::start(const Admission& admission, rollout::Rollout& rollout, const telemetry::Telemetry& telemetry,
+                          rollout::AdminRequest request, rollout::AdminDone done) const {
   if (starts != nullptr) return starts(rollout, std::move(request), std::move(done));
   if (text != nullptr)
-    return start_admin(
+    return rollout::start_admin(
         rollout.admin_threads, std::move(request),
-        [&rollout, handler = text](const AdminRequest& given) { return handler(rollout, given); }, std::move(done));
-  start_admin(
+        [&rollout, handler = text](const rollout::AdminRequest& given) { return handler(rollout, given); },
+        std::move(done));
+  rollout::start_admin(
       rollout.admin_threads, std::move(request),
-      [&admission, &telemetry, handler = of_server](const AdminRequest& given) {
+      [&admission, &telemetry, handler = of_server](const rollout::AdminRequest& given) {
         return handler(admission, telemetry, given);
       },
       std::move(done));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -25,7 +25,7 @@
 #include "server/rollout/admin_api.h"
 #include "server/rollout/trainers/trainer_routes.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
 // Handlers. They hold functions by reference and have no defaults, so that a route without a handler does not compile.
 
@@ -41,21 +41,21 @@ struct OnIoThread {
 };
 
 struct OnAdminThread {
-  consteval explicit OnAdminThread(AdminText& function) : text(&function) {}
-  consteval explicit OnAdminThread(AdminStart& function) : starts(&function) {}
+  consteval explicit OnAdminThread(rollout::AdminText& function) : text(&function) {}
+  consteval explicit OnAdminThread(rollout::AdminStart& function) : starts(&function) {}
   consteval explicit OnAdminThread(ServerText& function) : of_server(&function) {}
   // kUnavailable.
-  void start(const Admission& admission, Rollout& rollout, const Telemetry& telemetry, AdminRequest request,
-             AdminDone done) const;
-  AdminText* text = nullptr;
-  AdminStart* starts = nullptr;
+  void start(const Admission& admission, rollout::Rollout& rollout, const telemetry::Telemetry& telemetry,
+             rollout::AdminRequest request, rollout::AdminDone done) const;
+  rollout::AdminText* text = nullptr;
+  rollout::AdminStart* starts = nullptr;
   ServerText* of_server = nullptr;
 };
 
 // Runs on the loader thread, on a model given by name. The body is checked first.
 struct OnControlThread {
   using Check = void(std::string_view body);
-  using Work = void (ModelLoader::*)(const std::string& model);
+  using Work = void (registry::ModelLoader::*)(const std::string& model);
   consteval OnControlThread(Check& function, Work member) : check(&function), work(member) {}
   // Not a comparison: with sanitizers, GCC does not take the address of a function for a constant that it can compare.
   OnControlThread(Check& function, std::nullptr_t) = delete;
@@ -65,14 +65,14 @@ struct OnControlThread {
 
 // Runs a model, on a replica thread or, if its runs are short, on the I/O thread.
 struct RunsModel {
-  consteval explicit RunsModel(Inference::Form form) : form(form) {}
-  Inference::Form form;
+  consteval explicit RunsModel(codecs::Inference::Form form) : form(form) {}
+  codecs::Inference::Form form;
 };
 
 // Streams events, on the connection's I/O thread, until the client or the server ends the stream.
 struct EventStream {
-  consteval explicit EventStream(OpenFeed& function) : open(&function) {}
-  OpenFeed* open;
+  consteval explicit EventStream(console::OpenFeed& function) : open(&function) {}
+  console::OpenFeed* open;
 };
 
 using Handler = std::variant<OnIoThread, OnAdminThread, OnControlThread, RunsModel, EventStream>;
@@ -128,7 +128,7 @@ class Paths {
 };
 
 struct Route {
-  Method method;
+  http::Method method;
   Paths paths;
   uint8_t listeners;
   Access access;
@@ -138,20 +138,20 @@ struct Route {
 };
 
 extern const std::span<const Route> kRoutes;
-extern const std::span<const RoutePattern> kRoutePatterns;
+extern const std::span<const http::RoutePattern> kRoutePatterns;
 extern const std::span<const std::string_view> kRouteNames;  // of kRoutes, for the metrics
 
-inline RouteMatch find_route(std::string_view path, Method method, Listeners listener) noexcept {
-  return find_route(kRoutePatterns, path, method, listener);
+inline http::RouteMatch find_route(std::string_view path, http::Method method, http::Listeners listener) noexcept {
+  return http::find_route(kRoutePatterns, path, method, listener);
 }
-inline const Route& route_of(const RouteMatch& match) noexcept { return kRoutes[match.route]; }
+inline const Route& route_of(const http::RouteMatch& match) noexcept { return kRoutes[match.route]; }
 // Null if no route matched.
-inline const Route* found_route(const RouteMatch& match) noexcept {
-  return match.result == RouteMatch::Result::kFound ? &route_of(match) : nullptr;
+inline const Route* found_route(const http::RouteMatch& match) noexcept {
+  return match.result == http::RouteMatch::Result::kFound ? &route_of(match) : nullptr;
 }
 
 // nullopt if the route runs no model.
-constexpr std::optional<Inference::Form> form_of(const Route& route) noexcept {
+constexpr std::optional<codecs::Inference::Form> form_of(const Route& route) noexcept {
   const RunsModel* const run = std::get_if<RunsModel>(&route.handler);
   return run != nullptr ? std::optional(run->form) : std::nullopt;
 }
@@ -165,28 +165,28 @@ constexpr bool is_control(const Route& route) noexcept {
   return route.access == Access::kControl || route.access == Access::kControlReading;
 }
 // Whether the server's settings disable the route on this listener.
-constexpr bool is_forbidden(const Route& route, Listeners listener, bool http_admin) noexcept {
-  return is_control(route) && listener == kPublic && !http_admin;
+constexpr bool is_forbidden(const Route& route, http::Listeners listener, bool http_admin) noexcept {
+  return is_control(route) && listener == http::kPublic && !http_admin;
 }
 // Whether pages of the origins in http_cors_origins may use the route: inference and read-only routes, except those
 // about the server's settings or its host's memory.
 constexpr bool opens_to_pages(const Route& route) noexcept {
-  if ((route.listeners & kPublic) == 0 || is_control(route)) return false;
-  if (route.method == Method::kGet) return (route.description.remarks & Description::kOfHost) == 0;
+  if ((route.listeners & http::kPublic) == 0 || is_control(route)) return false;
+  if (route.method == http::Method::kGet) return (route.description.remarks & Description::kOfHost) == 0;
   return is_inference(route) || (route.description.remarks & Description::kOnlyReads) != 0;
 }
 // The scope that a token must have; if no token has that scope, none is needed. route: null if no route matched.
-constexpr uint8_t needed_scope(const Route* route, Listeners listener, bool http_admin) noexcept {
-  if (route != nullptr && route->access == Access::kAnyone) return kNoScope;
-  if (listener == kMetrics) return kMetricsScope;
-  if (listener == kAdmin) return kAdminScope;
-  return route != nullptr && is_control(*route) && http_admin ? kAdminScope : kInferScope;
+constexpr uint8_t needed_scope(const Route* route, http::Listeners listener, bool http_admin) noexcept {
+  if (route != nullptr && route->access == Access::kAnyone) return http::kNoScope;
+  if (listener == http::kMetrics) return http::kMetricsScope;
+  if (listener == http::kAdmin) return http::kAdminScope;
+  return route != nullptr && is_control(*route) && http_admin ? http::kAdminScope : http::kInferScope;
 }
 // Other scopes that are sufficient. route: null if no route matched.
-constexpr uint8_t accepted_scopes(const Route* route, Listeners listener) noexcept {
+constexpr uint8_t accepted_scopes(const Route* route, http::Listeners listener) noexcept {
   const bool reading =
       route != nullptr && (route->access == Access::kReading || route->access == Access::kControlReading);
-  return reading && listener == kAdmin ? kMetricsScope : kNoScope;
+  return reading && listener == http::kAdmin ? http::kMetricsScope : http::kNoScope;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

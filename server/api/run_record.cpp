@@ -7,7 +7,7 @@
 #include "server/support/log.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
 std::string shown_in_log(std::string_view text) {
   return text.size() <= kExcerptBytes ? printable(text) : printable(text.substr(0, kExcerptBytes - 3)) + "...";
@@ -25,8 +25,8 @@ void log_access(std::string_view what, int status, size_t bytes, std::chrono::na
   write_log(LogLevel::kInfo, what, fields);
 }
 
-void record_run(Tracer& tracer, TraceRecord record, const Inference::Timeline& run,
-                TraceRecord::Clock::time_point encoded) {
+void record_run(telemetry::Tracer& tracer, telemetry::TraceRecord record, const codecs::Inference::Timeline& run,
+                telemetry::TraceRecord::Clock::time_point encoded) {
   if (run.version >= 0) record.version = std::to_string(run.version);
   // A client's text may be as long as a request header.
   constexpr size_t kLongest = 256;
@@ -38,11 +38,12 @@ void record_run(Tracer& tracer, TraceRecord record, const Inference::Timeline& r
   record.queue = run.queue;
   record.gather = run.gather;
   record.compute = run.compute;
-  for (const StepTime& step : run.steps)
-    if (step.begun != TraceRecord::Clock::time_point{}) record.steps.push_back({*step.model, step.begun, step.ended});
+  for (const scheduling::StepTime& step : run.steps)
+    if (step.begun != telemetry::TraceRecord::Clock::time_point{})
+      record.steps.push_back({*step.model, step.begun, step.ended});
   record.encoded = encoded;
-  record.sent = TraceRecord::Clock::now();
+  record.sent = telemetry::TraceRecord::Clock::now();
   tracer.record(std::move(record));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

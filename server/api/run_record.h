@@ -10,7 +10,7 @@
 #include "server/support/log_limit.h"
 #include "server/telemetry/traces/trace.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 
 // Method and path, or the client's text in their place, for a log line.
 std::string shown_in_log(std::string_view text);
@@ -21,7 +21,7 @@ void log_access(std::string_view what, int status, size_t bytes, std::chrono::na
 
 // Records the trace of an inference whose answer was just sent. record: everything except the times and tensors of the
 // run.
-void record_run(Tracer& tracer, TraceRecord record, const Inference::Timeline& run,
-                TraceRecord::Clock::time_point encoded);
+void record_run(telemetry::Tracer& tracer, telemetry::TraceRecord record, const codecs::Inference::Timeline& run,
+                telemetry::TraceRecord::Clock::time_point encoded);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::api

@@ -6,7 +6,7 @@
 #include "server/support/log.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::api {
 namespace {
 
 using Json = OrderedJson;
@@ -47,11 +47,11 @@ void change_log_settings(std::string_view body) {
   write_log(LogLevel::kInfo, "log settings were changed over HTTP");
 }
 
-std::string regions_document(const RequestView& request, SharedMemory::Kind kind) {
+std::string regions_document(const RequestView& request, codecs::SharedMemory::Kind kind) {
   Json list = Json::array();
   for (const auto& region : request.admission.shared_memory.list(kind, request.route.region)) {
     Json json = {{"name", region->name}};
-    if (const PosixRegion* posix = region->posix()) {
+    if (const codecs::PosixRegion* posix = region->posix()) {
       json["key"] = posix->key;
       json["offset"] = posix->offset;
     } else {
@@ -72,47 +72,47 @@ void check_model(const RequestView& request) {
 
 namespace answers {
 
-void trace_settings(const RequestView& request, Response& response) {
+void trace_settings(const RequestView& request, http::Response& response) {
   check_model(request);
   response.set_text(request.telemetry.tracer.settings(request.route.model));
 }
 
-void change_trace(const RequestView& request, Response& response) {
+void change_trace(const RequestView& request, http::Response& response) {
   check_model(request);
   request.telemetry.tracer.change(request.route.model, request.body);
   response.set_text(request.telemetry.tracer.settings(request.route.model));
 }
 
-void log_settings(const RequestView& /*request*/, Response& response) { response.set_text(log_document()); }
+void log_settings(const RequestView& /*request*/, http::Response& response) { response.set_text(log_document()); }
 
-void change_log(const RequestView& request, Response& response) {
+void change_log(const RequestView& request, http::Response& response) {
   change_log_settings(request.body);
   response.set_text(log_document());
 }
 
-void regions(const RequestView& request, Response& response) {
-  response.set_text(regions_document(request, SharedMemory::Kind::kPosix));
+void regions(const RequestView& request, http::Response& response) {
+  response.set_text(regions_document(request, codecs::SharedMemory::Kind::kPosix));
 }
 
-void register_region(const RequestView& request, Response& /*response*/) {
-  request.admission.shared_memory.add(SharedMemory::Kind::kPosix, request.route.region, request.body);
+void register_region(const RequestView& request, http::Response& /*response*/) {
+  request.admission.shared_memory.add(codecs::SharedMemory::Kind::kPosix, request.route.region, request.body);
 }
 
-void unregister_region(const RequestView& request, Response& /*response*/) {
-  request.admission.shared_memory.remove(SharedMemory::Kind::kPosix, request.route.region);
+void unregister_region(const RequestView& request, http::Response& /*response*/) {
+  request.admission.shared_memory.remove(codecs::SharedMemory::Kind::kPosix, request.route.region);
 }
 
-void cuda_regions(const RequestView& request, Response& response) {
-  response.set_text(regions_document(request, SharedMemory::Kind::kDevice));
+void cuda_regions(const RequestView& request, http::Response& response) {
+  response.set_text(regions_document(request, codecs::SharedMemory::Kind::kDevice));
 }
 
-void register_cuda_region(const RequestView& request, Response& /*response*/) {
-  request.admission.shared_memory.add(SharedMemory::Kind::kDevice, request.route.region, request.body);
+void register_cuda_region(const RequestView& request, http::Response& /*response*/) {
+  request.admission.shared_memory.add(codecs::SharedMemory::Kind::kDevice, request.route.region, request.body);
 }
 
-void unregister_cuda_region(const RequestView& request, Response& /*response*/) {
-  request.admission.shared_memory.remove(SharedMemory::Kind::kDevice, request.route.region);
+void unregister_cuda_region(const RequestView& request, http::Response& /*response*/) {
+  request.admission.shared_memory.remove(codecs::SharedMemory::Kind::kDevice, request.route.region);
 }
 
 }  // namespace answers
-}  // namespace sconce::server
+}  // namespace sconce::server::api

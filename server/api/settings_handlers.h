@@ -4,11 +4,11 @@
 
 #include "server/api/handlers.h"
 
-namespace sconce::server::answers {
+namespace sconce::server::api::answers {
 
 AnswerOnIoThread trace_settings, change_trace;
 AnswerOnIoThread log_settings, change_log;
 AnswerOnIoThread regions, register_region, unregister_region;                 // "system": POSIX shared memory
 AnswerOnIoThread cuda_regions, register_cuda_region, unregister_cuda_region;  // device memory
 
-}  // namespace sconce::server::answers
+}  // namespace sconce::server::api::answers

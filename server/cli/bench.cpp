@@ -23,7 +23,7 @@
 #include "server/support/terminal/text.h"
 #include "server/support/time_text.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -220,4 +220,4 @@ Action add_bench(CommandLine& app) {
   return [options] { return bench(*options); };
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

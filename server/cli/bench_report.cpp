@@ -16,7 +16,7 @@
 #include "server/support/html/html_page.h"
 #include "server/support/terminal/text.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 constexpr int kPerOctave = 16;
@@ -337,4 +337,4 @@ std::string bench_page(const OrderedJson& document, const OrderedJson* earlier) 
       body);
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

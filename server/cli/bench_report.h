@@ -6,7 +6,7 @@
 
 #include "server/support/json_document.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 // Run times in logarithmic bins of 4.4 % width: [[i, count], ...], where bin i begins at 2^(i/16) seconds. Empty bins
 // are omitted.
@@ -24,4 +24,4 @@ std::string describe_change(const OrderedJson& now, const OrderedJson& before);
 // A self-contained page with the document. earlier: null, or the measurement to compare with.
 std::string bench_page(const OrderedJson& document, const OrderedJson* earlier);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -11,7 +11,7 @@
 #include "server/support/terminal/progress.h"
 #include "server/support/terminal/text.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 struct CheckOptions {
@@ -54,4 +54,4 @@ Action add_check(CommandLine& app) {
   return [options] { return check(*options); };
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -6,7 +6,7 @@
 
 #include "server/cli/command_line.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 using Action = std::function<int()>;
 
@@ -25,4 +25,4 @@ Action add_top(CommandLine& app);
 Action add_verify(CommandLine& app);
 Action add_weights(CommandLine& app);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -4,7 +4,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 Argument& Argument::required() {
   option_->required();
@@ -87,4 +87,4 @@ void CommandLine::former_option(const std::string& name, const std::string& comm
 
 bool CommandLine::parsed() const { return app_->parsed(); }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -13,7 +13,7 @@ class App;
 class Option;
 }  // namespace CLI
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 // An added option or positional argument. Each function adds a property to it.
 class Argument {
@@ -62,4 +62,4 @@ class CommandLine {
   CLI::App* app_;
 };
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

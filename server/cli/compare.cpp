@@ -13,7 +13,7 @@
 #include "sconce/check.h"
 #include "server/cli/command.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 struct CompareOptions {
@@ -66,4 +66,4 @@ Action add_compare(CommandLine& app) {
   return [options] { return compare(*options); };
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -18,7 +18,7 @@
 #include "server/support/log.h"
 #include "server/support/terminal/text.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -97,7 +97,7 @@ void add_line(std::string& out, std::string_view label, std::string_view text) {
 }
 
 void add_tensors(std::string& out, std::string_view label, const std::vector<TensorSpec>& tensors,
-                 const TensorNames& names) {
+                 const scheduling::TensorNames& names) {
   add_line(out, label, std::to_string(tensors.size()));
   for (size_t i = 0; i < tensors.size(); ++i)
     out += fmt::format("  {}  {}  {}\n", escaped(names.name(i)), faint(escaped(tensors[i].name)),
@@ -147,14 +147,14 @@ void add_model(std::string& out, const ModelSpec& model, bool all) {
   add_line(out, "call", describe_call(model));
   add_line(out, "rows", describe_rows(model));
   if (const std::string sizes = describe_least_sizes(model); !sizes.empty()) add_line(out, "sizes", sizes);
-  add_tensors(out, "inputs", model.inputs, TensorNames::of_inputs(model));
-  add_tensors(out, "outputs", model.outputs, TensorNames::of_outputs(model));
+  add_tensors(out, "inputs", model.inputs, scheduling::TensorNames::of_inputs(model));
+  add_tensors(out, "outputs", model.outputs, scheduling::TensorNames::of_outputs(model));
   add_constants(out, model, all);
   add_operators(out, model);
 }
 
 // Inputs or outputs with their protocol names; the names in the generated code come second.
-void name_tensors(Json& tensors, const TensorNames& names) {
+void name_tensors(Json& tensors, const scheduling::TensorNames& names) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     Json named = {{"name", names.name(i)}, {"code_name", tensors[i]["name"]}};
     tensors[i].erase("name");
@@ -165,8 +165,8 @@ void name_tensors(Json& tensors, const TensorNames& names) {
 
 Json to_json(const ModelSpec& model) {
   Json json = Json::parse(json_text(model));
-  name_tensors(json["inputs"], TensorNames::of_inputs(model));
-  name_tensors(json["outputs"], TensorNames::of_outputs(model));
+  name_tensors(json["inputs"], scheduling::TensorNames::of_inputs(model));
+  name_tensors(json["outputs"], scheduling::TensorNames::of_outputs(model));
   json["weights"]["form"] = form_name(model.weights_form);
   const std::vector<std::string> operators = operators_of(model);
   const std::vector<std::string> implemented = implemented_operators();
@@ -184,8 +184,8 @@ Json to_json(const ModelSpec& model) {
 }  // namespace
 
 std::string describe_rows(const ModelSpec& model) {
-  const RowSharing sharing = row_sharing(model.rows, {}, Batching::kAuto);
-  if (sharing.shared) return std::string("requests may share runs: ") + text_of(sharing.by);
+  const scheduling::RowSharing sharing = scheduling::row_sharing(model.rows, {}, Batching::kAuto);
+  if (sharing.shared) return std::string("requests may share runs: ") + scheduling::text_of(sharing.by);
   return "it is not proved that requests may share runs: " + printable(model.rows.reason);
 }
 
@@ -222,7 +222,7 @@ std::string describe_constants(const ModelSpec& model) {
 }
 
 std::string marks_of(const ConstantSpec& constant) {
-  std::string marks = constant_type_name(constant.type);
+  std::string marks = scheduling::constant_type_name(constant.type);
   if (constant.folded) marks += ", computed at load";
   if (constant.mutated) marks += constant.assumed ? ", may be written by the model" : ", written by the model";
   if (constant.opaque) marks += ", packed";
@@ -269,4 +269,4 @@ nlohmann::ordered_json describe_json(const Package& package, std::span<const Mod
   return json;
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -7,7 +7,7 @@
 
 #include "sconce/package.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 // all: long lists are not shortened.
 std::string describe_text(const Package& package, std::span<const ModelSpec* const> models, bool all);
@@ -29,4 +29,4 @@ std::string marks_of(const ConstantSpec& constant);
 // Functions of the C ABI that the compiled code calls: "aoti_torch_cpu_addmm_out".
 std::vector<std::string> operators_of(const ModelSpec& model);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

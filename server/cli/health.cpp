@@ -12,7 +12,7 @@
 #include "server/support/config.h"
 #include "server/support/files/descriptor.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 namespace {
 
@@ -50,9 +50,9 @@ std::string own_url(const HealthOptions& options) {
 }
 
 int health(const HealthOptions& options) {
-  const AdminServer server = parse_admin_server(options.url.empty() ? own_url(options) : options.url);
-  const AdminClient client(server, {}, std::chrono::seconds(options.patience_s), checked_tls({}, {}, {}));
-  const Answer answer = client.get(options.live ? "/v2/health/live" : "/v2/health/ready");
+  const http::AdminServer server = http::parse_admin_server(options.url.empty() ? own_url(options) : options.url);
+  const http::AdminClient client(server, {}, std::chrono::seconds(options.patience_s), http::checked_tls({}, {}, {}));
+  const http::Answer answer = client.get(options.live ? "/v2/health/live" : "/v2/health/ready");
   if (answer.ok()) return 0;
   std::cerr << "sconce: " << server.host << ":" << server.port << ": " << answer.reason() << "\n";
   return 1;
@@ -70,4 +70,4 @@ Action add_health(CommandLine& app) {
   return [options] { return health(*options); };
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -9,7 +9,7 @@
 #include "server/cli/inspect_report.h"
 #include "server/cli/load_settings.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 struct InspectOptions {
@@ -48,4 +48,4 @@ Action add_inspect(CommandLine& app) {
   return [options] { return inspect(*options); };
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

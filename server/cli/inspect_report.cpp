@@ -14,7 +14,7 @@
 #include "server/support/html/html_page.h"
 #include "server/support/terminal/text.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 // A table whose cells are HTML.
@@ -117,7 +117,8 @@ void add_node(std::string& out, const std::string& label, const SpecNode& node, 
 std::string call_tree(const ModelSpec& model) {
   const CallSpec& call = model.call_spec;
   if (!call.known) return "<p class=\"soft\">The package does not record the structure of the call.</p>\n";
-  const TensorNames inputs = TensorNames::of_inputs(model), outputs = TensorNames::of_outputs(model);
+  const scheduling::TensorNames inputs = scheduling::TensorNames::of_inputs(model),
+                                outputs = scheduling::TensorNames::of_outputs(model);
   std::vector<NamedLeaf> leaves(call.args.leaves() + call.kwargs.leaves());
   for (size_t i = 0; i < call.input_leaf.size() && i < model.inputs.size(); ++i)
     if (call.input_leaf[i] < leaves.size()) leaves[call.input_leaf[i]] = {inputs.name(i), describe(model.inputs[i])};
@@ -134,7 +135,7 @@ std::string call_tree(const ModelSpec& model) {
   return out + "</ul>\n";
 }
 
-std::string tensor_table(const std::vector<TensorSpec>& tensors, const TensorNames& names) {
+std::string tensor_table(const std::vector<TensorSpec>& tensors, const scheduling::TensorNames& names) {
   HtmlTable table({"name", "in the code", "dtype, shape, strides"});
   for (size_t i = 0; i < tensors.size(); ++i)
     table.row().text(names.name(i), "name mono").text(tensors[i].name, "mono").text(describe(tensors[i]), "mono");
@@ -192,8 +193,9 @@ std::string model_section(const ModelSpec& model) {
   const std::vector<std::string> operators = operators_of(model);
   return fmt::format("<section>\n<h2>model {}</h2>\n", escape_html(model.name)) + facts_table(model) +
          "<h3>structure of the call</h3>\n" + call_tree(model) + heading("inputs", model.inputs.size()) +
-         tensor_table(model.inputs, TensorNames::of_inputs(model)) + heading("outputs", model.outputs.size()) +
-         tensor_table(model.outputs, TensorNames::of_outputs(model)) + constant_section(model) +
+         tensor_table(model.inputs, scheduling::TensorNames::of_inputs(model)) +
+         heading("outputs", model.outputs.size()) +
+         tensor_table(model.outputs, scheduling::TensorNames::of_outputs(model)) + constant_section(model) +
          heading("operators", operators.size() + model.proxy_targets.size()) + operator_table(model, operators) +
          "</section>\n";
 }
@@ -223,4 +225,4 @@ std::string inspect_page(const Package& package, std::span<const ModelSpec* cons
                    body);
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -6,8 +6,8 @@
 
 #include "sconce/package.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 std::string inspect_page(const Package& package, std::span<const ModelSpec* const> models);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -1,6 +1,6 @@
 #include "server/cli/load_settings.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 void add_package_option(CommandLine& app, std::string& path) {
   app.option("PACKAGE", path, "A .pt2 archive, a model's .so or a directory with an archive's layout").required();
@@ -39,4 +39,4 @@ std::shared_ptr<Model> load_for_one_run(const LoadSettings& settings) {
   return Model::load(Package::open(settings.path), options);
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

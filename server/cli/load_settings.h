@@ -8,7 +8,7 @@
 #include "sconce/model.h"
 #include "server/cli/command_line.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 struct LoadSettings {
   std::string path, model, device = "cpu";
@@ -28,4 +28,4 @@ LoadOptions load_options(const LoadSettings& settings);
 // Loads without a warm-up run, which would take as long as the run itself.
 std::shared_ptr<Model> load_for_one_run(const LoadSettings& settings);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -23,24 +23,24 @@ namespace {
 struct Command {
   const char* name;
   const char* description;
-  sconce::server::commands::Action (*add)(sconce::server::commands::CommandLine&);
+  sconce::server::cli::Action (*add)(sconce::server::cli::CommandLine&);
 };
 
 constexpr Command kCommands[] = {
-    {"inspect", "Show the description in a package", sconce::server::commands::add_inspect},
-    {"check", "Check that a package is sound and would run here", sconce::server::commands::add_check},
-    {"compare", "Compare a package with its PyTorch model in Python", sconce::server::commands::add_compare},
-    {"verify", "Check signatures", sconce::server::commands::add_verify},
-    {"run", "Run a model once on files or random inputs", sconce::server::commands::add_run},
-    {"bench", "Measure load time, latency, throughput and memory", sconce::server::commands::add_bench},
-    {"serve", "Serve packages over HTTP", sconce::server::commands::add_serve},
-    {"health", "Ask a server whether it is ready", sconce::server::commands::add_health},
-    {"top", "Show the activity of a running server", sconce::server::commands::add_top},
-    {"ops", "List the operators that this build implements", sconce::server::commands::add_ops},
-    {"weights", "Push weights to running servers, show them, roll them back", sconce::server::commands::add_weights},
-    {"pull", "Fetch packages from object storage, a hub or the web", sconce::server::commands::add_pull},
-    {"sign", "Sign packages, weights and libraries of operators", sconce::server::commands::add_sign},
-    {"pack", "Make a package of a directory with an archive's layout", sconce::server::commands::add_pack},
+    {"inspect", "Show the description in a package", sconce::server::cli::add_inspect},
+    {"check", "Check that a package is sound and would run here", sconce::server::cli::add_check},
+    {"compare", "Compare a package with its PyTorch model in Python", sconce::server::cli::add_compare},
+    {"verify", "Check signatures", sconce::server::cli::add_verify},
+    {"run", "Run a model once on files or random inputs", sconce::server::cli::add_run},
+    {"bench", "Measure load time, latency, throughput and memory", sconce::server::cli::add_bench},
+    {"serve", "Serve packages over HTTP", sconce::server::cli::add_serve},
+    {"health", "Ask a server whether it is ready", sconce::server::cli::add_health},
+    {"top", "Show the activity of a running server", sconce::server::cli::add_top},
+    {"ops", "List the operators that this build implements", sconce::server::cli::add_ops},
+    {"weights", "Push weights to running servers, show them, roll them back", sconce::server::cli::add_weights},
+    {"pull", "Fetch packages from object storage, a hub or the web", sconce::server::cli::add_pull},
+    {"sign", "Sign packages, weights and libraries of operators", sconce::server::cli::add_sign},
+    {"pack", "Make a package of a directory with an archive's layout", sconce::server::cli::add_pack},
 };
 
 constexpr int kFailed = 1, kUnusable = 2;
@@ -62,11 +62,11 @@ int status_of(const sconce::Error& error, bool parsed) {
 int dispatch(CLI::App& app, int argc, char** argv, bool& parsed) {
   app.set_version_flag("--version", "sconce " + sconce::version());
   app.require_subcommand(0, 1);
-  std::vector<std::pair<CLI::App*, sconce::server::commands::Action>> commands;
+  std::vector<std::pair<CLI::App*, sconce::server::cli::Action>> commands;
   for (const Command& command : kCommands) {
     CLI::App* sub =
         app.add_subcommand(command.name, command.description + sconce::server::LeftOut::remark(command.name));
-    sconce::server::commands::CommandLine line(*sub);
+    sconce::server::cli::CommandLine line(*sub);
     commands.emplace_back(sub, command.add(line));
   }
   app.parse(argc, argv);
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   bool parsed = false;
   try {
     // The child process of another process of this program: it parses no options, because its start time matters.
-    if (argc == 2 && std::string_view(argv[1]) == sconce::kTrialCommand) sconce::server::commands::run_trial_task();
+    if (argc == 2 && std::string_view(argv[1]) == sconce::kTrialCommand) sconce::server::cli::run_trial_task();
     CLI::App app("Runs and serves PyTorch AOTInductor packages (.pt2) without PyTorch.", "sconce");
     try {
       return dispatch(app, argc, argv, parsed);

@@ -14,7 +14,7 @@
 #include "src/runner/dummy_inputs.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,7 +41,8 @@ std::map<std::string, int64_t> read_sizes(const std::vector<std::string>& argume
   return sizes;
 }
 
-std::vector<Tensor> random_inputs(const ModelSpec& spec, const TensorNames& names, const InputOptions& options) {
+std::vector<Tensor> random_inputs(const ModelSpec& spec, const scheduling::TensorNames& names,
+                                  const InputOptions& options) {
   std::vector<TensorSpec> specs = spec.inputs;
   std::vector<std::string> shown;
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -65,7 +66,7 @@ std::string read_file(const fs::path& path) {
 
 class InputFiles {
  public:
-  InputFiles(const ModelSpec& spec, const TensorNames& names)
+  InputFiles(const ModelSpec& spec, const scheduling::TensorNames& names)
       : spec_(spec), names_(names), inputs_(spec.inputs.size()) {}
 
   void add(const std::string& argument) {
@@ -133,7 +134,7 @@ class InputFiles {
   }
 
   const ModelSpec& spec_;
-  const TensorNames& names_;
+  const scheduling::TensorNames& names_;
   std::vector<std::optional<Tensor>> inputs_;
 };
 
@@ -156,11 +157,11 @@ void check_input_options(const InputOptions& options) {
 }
 
 std::vector<Tensor> make_inputs(const ModelSpec& spec, const InputOptions& options) {
-  const TensorNames names = TensorNames::of_inputs(spec);
+  const scheduling::TensorNames names = scheduling::TensorNames::of_inputs(spec);
   if (options.files.empty()) return random_inputs(spec, names, options);
   InputFiles files(spec, names);
   for (const std::string& argument : options.files) files.add(argument);
   return files.finish();
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -9,7 +9,7 @@
 #include "sconce/tensor.h"
 #include "server/cli/command_line.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 struct InputOptions {
   std::vector<std::string> files;  // "NAME=FILE", or "FILE" with tensors named like the inputs
@@ -28,4 +28,4 @@ void check_input_options(const InputOptions& options);
 // sizes are those of --size or the smallest allowed ones that are at least 2. kInvalidArgument names the input.
 std::vector<Tensor> make_inputs(const ModelSpec& spec, const InputOptions& options);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

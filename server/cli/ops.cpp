@@ -5,7 +5,7 @@
 #include "sconce/runnable.h"
 #include "server/cli/command.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 struct OpsOptions {
@@ -33,4 +33,4 @@ Action add_ops(CommandLine& app) {
   return [options] { return list(*options); };
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

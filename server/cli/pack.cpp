@@ -9,7 +9,7 @@
 #include "server/cli/command.h"
 #include "server/support/terminal/text.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 struct PackOptions {
@@ -36,4 +36,4 @@ Action add_pack(CommandLine& app) {
   return [options] { return pack(*options); };
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

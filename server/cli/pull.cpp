@@ -14,13 +14,13 @@
 #include "src/support/hex.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
-int pull_packages(const PullOptions& options) {
+int pull_packages(const registry::PullOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);  // OpenSSL would raise it when it writes to a closed connection
   std::signal(SIGXFSZ, SIG_IGN);  // the write to a file at its size limit reports the error
-  pull(options, [](const Sha256Digest& digest, const std::filesystem::path& path) {
+  registry::pull(options, [](const Sha256Digest& digest, const std::filesystem::path& path) {
     std::cout << fmt::format("{}  {}\n", to_hex(digest), path.native()) << std::flush;
   });
   return 0;
@@ -29,10 +29,10 @@ int pull_packages(const PullOptions& options) {
 }  // namespace
 
 Action add_pull(CommandLine& app) {
-  auto options = std::make_shared<PullOptions>();
+  auto options = std::make_shared<registry::PullOptions>();
   app.option("URL", options->urls,
              fmt::format("{}; an address that does not end in .pt2 is a repository, except https",
-                         fmt::join(kRemoteForms, ", ")))
+                         fmt::join(registry::kRemoteForms, ", ")))
       .required();
   app.option("--to", options->to, "The folder for the files; without it, they are in the cache alone")
       .placeholder("DIR");
@@ -52,4 +52,4 @@ Action add_pull(CommandLine& app) {
   return [options] { return pull_packages(*options); };
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -19,7 +19,7 @@
 #include "server/support/json/tensor_json.h"
 #include "server/support/terminal/text.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -45,7 +45,7 @@ std::string as_json(const Tensor& tensor) {
   return std::string(text.view());
 }
 
-void write_json(const fs::path& path, const TensorNames& names, const std::vector<Tensor>& outputs) {
+void write_json(const fs::path& path, const scheduling::TensorNames& names, const std::vector<Tensor>& outputs) {
   TextBuffer text;
   text.append("{");
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -63,7 +63,7 @@ void write_json(const fs::path& path, const TensorNames& names, const std::vecto
   SCONCE_CHECK(file.flush(), kIo, "cannot write file: ", path.string());
 }
 
-void write_files(const RunOptions& options, const TensorNames& names, const std::vector<Tensor>& outputs) {
+void write_files(const RunOptions& options, const scheduling::TensorNames& names, const std::vector<Tensor>& outputs) {
   const fs::path folder = options.output;
   std::error_code error;
   fs::create_directories(folder, error);
@@ -82,7 +82,7 @@ void write_files(const RunOptions& options, const TensorNames& names, const std:
   }
 }
 
-void print(const TensorNames& names, const std::vector<Tensor>& outputs) {
+void print(const scheduling::TensorNames& names, const std::vector<Tensor>& outputs) {
   constexpr int64_t kShown = 64;  // elements
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& t = outputs[i];
@@ -100,7 +100,7 @@ int run(const RunOptions& options) {
   manual_seed(options.inputs.seed);
   std::vector<Tensor> outputs(spec.outputs.size());
   const RunInfo info = model->run(inputs, outputs);
-  const TensorNames names = TensorNames::of_outputs(spec);
+  const scheduling::TensorNames names = scheduling::TensorNames::of_outputs(spec);
   if (!options.output.empty()) write_files(options, names, outputs);
   print(names, outputs);
   std::cout << faint(fmt::format("{} in {}", spec.name,
@@ -125,4 +125,4 @@ Action add_run(CommandLine& app) {
   return [options] { return run(*options); };
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

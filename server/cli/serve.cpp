@@ -24,7 +24,7 @@
 #include "server/support/process/environment_check.h"
 #include "server/telemetry/otlp/otel_environment.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 struct ServeOptions {
@@ -64,7 +64,7 @@ void take_arguments(const ServeOptions& options, ServerConfig& config) {
 
 // Warnings about ignored environment variables: one line for OpenTelemetry's, and one for Sconce's own.
 std::vector<std::string> warnings_of(const ServeOptions& options, const ServerConfig& config,
-                                     const OtelProblems& otel) {
+                                     const telemetry::OtelProblems& otel) {
   std::vector<std::string> warnings;
   const bool told = options.flags.contains("otlp") || std::getenv(environment_name("otlp").c_str()) != nullptr;
   const bool off = config.otlp.empty() || config.otlp == "off";
@@ -85,7 +85,7 @@ int serve(const ServeOptions& options) {
   ServerConfig config;
   if (!options.config.empty()) config.read_file(options.config);
   const auto lookup = [](const char* name) { return std::getenv(name); };
-  const OtelProblems otel = read_otel_environment(config, lookup);
+  const telemetry::OtelProblems otel = telemetry::read_otel_environment(config, lookup);
   config.read_environment(lookup);
   take_arguments(options, config);
   if (run_server(config, warnings_of(options, config, otel))) start_anew();
@@ -121,4 +121,4 @@ Action add_serve(CommandLine& app) {
   return [options] { return serve(*options); };
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

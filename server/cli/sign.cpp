@@ -9,7 +9,7 @@
 #include "server/signing/sign_file.h"
 #include "server/signing/signed_file.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 struct SignOptions {
@@ -19,16 +19,16 @@ struct SignOptions {
 };
 
 int sign(const SignOptions& options) {
-  const std::vector<Key> keys = read_keys(options.key, Key::Kind::kPrivate);
+  const std::vector<signing::Key> keys = signing::read_keys(options.key, signing::Key::Kind::kPrivate);
   SCONCE_CHECK(keys.size() == 1, kInvalidArgument, options.key, " has ", keys.size(), " keys; it must have one");
-  const Key& key = keys.front();
+  const signing::Key& key = keys.front();
   for (const std::string& file : options.files) {
     std::filesystem::path signature = options.output;
-    if (options.output.empty()) signature = signature_beside(file);
+    if (options.output.empty()) signature = signing::signature_beside(file);
     if (options.inside)
-      sign_inside(file, key);
+      signing::sign_inside(file, key);
     else
-      sign_beside(file, key, signature);
+      signing::sign_beside(file, key, signature);
     std::cout << fmt::format("{}: signed by {}{}\n", file, key.id(),
                              options.inside ? ", inside" : " in " + signature.string());
   }
@@ -53,4 +53,4 @@ Action add_sign(CommandLine& app) {
   return [options] { return sign(*options); };
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

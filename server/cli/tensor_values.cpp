@@ -11,7 +11,7 @@
 #include "server/support/json/tensor_json.h"
 #include "src/support/element_walk.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 void grow(ElementSink& sink) {
@@ -83,4 +83,4 @@ void copy_elements(const Tensor& from, Tensor& to) {
   });
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -7,7 +7,7 @@
 #include "sconce/tensor.h"
 #include "server/support/json_cursor.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 // Reads a nested list or one number at the cursor; complex elements are [re, im].
 Tensor read_json_tensor(JsonCursor& cursor, DType dtype);
@@ -17,4 +17,4 @@ void fill_random(Tensor& tensor, uint64_t seed, const ValueBounds& bounds);
 // Sizes and dtypes must be equal.
 void copy_elements(const Tensor& from, Tensor& to);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

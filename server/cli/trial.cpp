@@ -10,12 +10,12 @@
 #include "server/registry/trial/trial_steps.h"
 #include "server/support/failure.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 // Runs the model on the inputs that `sconce run` and `sconce bench` make without files.
-void try_inputs(const TrialTask& task, const TrialRequest& request) {
-  const std::shared_ptr<Model> model = load_tried_model(task, request);
+void try_inputs(const TrialTask& task, const registry::TrialRequest& request) {
+  const std::shared_ptr<Model> model = registry::load_tried_model(task, request);
   const ModelSpec& spec = model->info().spec;
   const std::string problem = problem_of([&] {
     InputOptions options;
@@ -26,19 +26,19 @@ void try_inputs(const TrialTask& task, const TrialRequest& request) {
     std::vector<Tensor> outputs(spec.outputs.size());
     model->run(inputs, outputs);
   });
-  report_trial(inputs_line(problem));
+  report_trial(registry::inputs_line(problem));
 }
 
 }  // namespace
 
 void run_trial_task() {
   const TrialTask task = receive_trial();
-  const TrialRequest request = trial_request(task.request);
+  const registry::TrialRequest request = registry::trial_request(task.request);
   if (request.inputs)
     try_inputs(task, request);
   else
-    try_load(task, request);
+    registry::try_load(task, request);
   end_trial();
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

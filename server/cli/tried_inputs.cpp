@@ -8,7 +8,7 @@
 #include "server/registry/trial/trial_report.h"
 #include "server/registry/trial/trial_request.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 std::string try_dummy_inputs(const LoadSettings& load, const InputOptions& inputs) {
   const LoadOptions options = load_options(load);
@@ -20,7 +20,7 @@ std::string try_dummy_inputs(const LoadSettings& load, const InputOptions& input
                  " would end this process's use of it: give inputs with --input, or say --random-inputs");
     return {};
   }
-  TrialRequest request;
+  registry::TrialRequest request;
   request.model = load.model;
   request.threads = load.threads;
   request.op_libraries = load.op_libraries;
@@ -29,12 +29,12 @@ std::string try_dummy_inputs(const LoadSettings& load, const InputOptions& input
   // The user waits for the run and may abort it, so it has no limits.
   const TrialSettings settings{
       .program = options.trial.program, .time = std::chrono::hours(24 * 365), .memory = UINT64_MAX};
-  const TrialEnd end = TrialProcess(settings, *package, to_text(request)).wait();
-  const TrialReport report = read_trial_report(end.lines);
+  const TrialEnd end = TrialProcess(settings, *package, registry::to_text(request)).wait();
+  const registry::TrialReport report = registry::read_trial_report(end.lines);
   // An error of the run occurs again in this process, with its code.
   if (report.inputs) return {};
   return "the model cannot run on made-up inputs: its run in a child process " +
          (end.problem.empty() ? "reports nothing" : end.problem) + "; give inputs with --input";
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

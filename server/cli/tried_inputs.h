@@ -6,7 +6,7 @@
 #include "server/cli/load_settings.h"
 #include "server/cli/model_inputs.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 // Runs the model in a child process on the inputs that make_inputs() makes without files. Such inputs may be invalid:
 // out of a table's bounds, zero for a divisor, or the cause of an endless loop. Returns "" if this process may run
@@ -16,4 +16,4 @@ namespace sconce::server::commands {
 // allows such inputs there.
 std::string try_dummy_inputs(const LoadSettings& load, const InputOptions& inputs);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

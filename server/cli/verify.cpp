@@ -13,7 +13,7 @@
 #include "server/signing/signed_file.h"
 #include "server/support/failure.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 struct VerifyOptions {
@@ -23,17 +23,18 @@ struct VerifyOptions {
 
 // Returns 0 if each file has a valid signature.
 int verify(const VerifyOptions& options) {
-  std::vector<Key> keys;
+  std::vector<signing::Key> keys;
   for (const std::string& path : options.keys) {
-    const std::vector<Key> found = read_keys(path, Key::Kind::kPublic);
+    const std::vector<signing::Key> found = signing::read_keys(path, signing::Key::Kind::kPublic);
     keys.insert(keys.end(), found.begin(), found.end());
   }
   int status = 0;
   for (const std::string& file : options.files) {
     std::filesystem::path signature = options.signature;
-    if (options.signature.empty()) signature = signature_beside(file);
-    Verified verified;
-    const std::exception_ptr problem = exception_of([&] { verified = read_signed(file, signature, keys).verified; });
+    if (options.signature.empty()) signature = signing::signature_beside(file);
+    signing::Verified verified;
+    const std::exception_ptr problem =
+        exception_of([&] { verified = signing::read_signed(file, signature, keys).verified; });
     if (!problem) {
       std::cout << fmt::format("{}: signed by {} ({})\n", file, verified.key_id, verified.key_file);
       continue;
@@ -65,4 +66,4 @@ Action add_verify(CommandLine& app) {
   return [options] { return verify(*options); };
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

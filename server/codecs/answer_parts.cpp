@@ -7,7 +7,7 @@
 #include "sconce/check.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 
 void check_output(const Tensor& tensor) {
   SCONCE_CHECK(tensor.is_cpu() && tensor.layout() == Layout::kStrided, kUnsupported,
@@ -48,4 +48,4 @@ void append_number(TextBuffer& text, int64_t number) {
   text.commit(std::to_chars(at, at + 20, number).ptr);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

@@ -9,7 +9,7 @@
 #include "server/codecs/infer_codec.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 
 // kUnsupported for an output that cannot be sent; kInternal for one that should have been copied from its device.
 void check_infer_output(const Tensor& tensor, const InferRequest::Output& wanted);
@@ -20,4 +20,4 @@ std::span<const std::byte> pack_classes(const Classes& classes, TensorScratch& s
 
 void append_number(TextBuffer& text, int64_t number);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

@@ -15,7 +15,7 @@
 #include "server/support/json_cursor.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 namespace {
 
 using Kind = SpecNode::Kind;
@@ -35,7 +35,8 @@ struct Leaf {
 
 class Decoder {
  public:
-  Decoder(const ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch, std::vector<Tensor>& inputs)
+  Decoder(const scheduling::ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
+          std::vector<Tensor>& inputs)
       : model_(model),
         spec_(model.spec.call_spec),
         scratch_(scratch),
@@ -237,7 +238,7 @@ class Decoder {
       tensor = list.single(leaf.path);
     }
     json_.set_context({});
-    inputs_[index] = in_recorded_strides(std::move(tensor), model_.spec.inputs[index], scratch_);
+    inputs_[index] = scheduling::in_recorded_strides(std::move(tensor), model_.spec.inputs[index], scratch_);
   }
 
   Tensor read_bytes(std::string_view path, std::optional<DType> expected) {
@@ -289,7 +290,7 @@ class Decoder {
     return scratch_.over(piece.storage, piece.data, *dtype, shape);
   }
 
-  const ModelSignature& model_;
+  const scheduling::ModelSignature& model_;
   const CallSpec& spec_;
   TensorScratch& scratch_;
   std::vector<Tensor>& inputs_;
@@ -349,13 +350,13 @@ class Encoder {
 
 }  // namespace
 
-void decode_call(const ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
+void decode_call(const scheduling::ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
                  std::vector<Tensor>& inputs) {
   Decoder(model, body, scratch, inputs).run();
 }
 
-void encode_call(const ModelSignature& model, std::span<const Tensor> outputs, bool base64, TensorScratch& scratch,
-                 Response& response) {
+void encode_call(const scheduling::ModelSignature& model, std::span<const Tensor> outputs, bool base64,
+                 TensorScratch& scratch, http::Response& response) {
   TextBuffer& text = response.text();
   Encoder encoder(outputs, base64, scratch, text);
   const CallSpec& spec = model.spec.call_spec;
@@ -369,4 +370,4 @@ void encode_call(const ModelSignature& model, std::span<const Tensor> outputs, b
   text.append(']');
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

@@ -15,13 +15,13 @@
 #include "server/scheduling/signature/model_signature.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 
 // inputs: in the model's order and strides.
-void decode_call(const ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
+void decode_call(const scheduling::ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
                  std::vector<Tensor>& inputs);
 
-void encode_call(const ModelSignature& model, std::span<const Tensor> outputs, bool base64, TensorScratch& scratch,
-                 Response& response);
+void encode_call(const scheduling::ModelSignature& model, std::span<const Tensor> outputs, bool base64,
+                 TensorScratch& scratch, http::Response& response);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

@@ -11,7 +11,7 @@
 #include "server/support/cpp_type.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 namespace {
 
 template <class T>
@@ -85,4 +85,4 @@ Classes classify(const Tensor& tensor, uint64_t k, bool batched, std::span<const
   return classes;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

@@ -11,7 +11,7 @@
 
 #include "sconce/tensor.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 
 struct Classes {
   std::vector<int64_t> shape;         // [batch?, min(k, elements)]
@@ -20,4 +20,4 @@ struct Classes {
 
 Classes classify(const Tensor& tensor, uint64_t k, bool batched, std::span<const std::string> labels);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

@@ -11,14 +11,14 @@
 #include "server/support/json/tensor_list.h"
 #include "server/support/json_cursor.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 namespace {
 
 // Gives a flat list the sizes in the metadata: 1 for the batch dimension, the remaining count for one variable
 // dimension.
-Tensor in_recorded_shape(Tensor tensor, const ModelSignature& model, size_t index, bool one_row,
+Tensor in_recorded_shape(Tensor tensor, const scheduling::ModelSignature& model, size_t index, bool one_row,
                          std::string_view what) {
-  const TensorInterface& input = model.inputs[index];
+  const scheduling::TensorInterface& input = model.inputs[index];
   size_t rank = input.shape.size();
   if (is_complex(tensor.dtype())) --rank;
   if (!input.shape_known || static_cast<size_t>(tensor.dim()) == rank) return tensor;
@@ -49,8 +49,8 @@ Tensor in_recorded_shape(Tensor tensor, const ModelSignature& model, size_t inde
 
 }  // namespace
 
-void read_generate_input(const ModelSignature& model, JsonCursor& json, size_t index, TensorScratch& scratch,
-                         InferRequest& request, bool one_row) {
+void read_generate_input(const scheduling::ModelSignature& model, JsonCursor& json, size_t index,
+                         TensorScratch& scratch, InferRequest& request, bool one_row) {
   const std::string what = "input '" + model.input_names.name(index) + "'";
   SCONCE_CHECK(!request.inputs[index].defined(), kInvalidArgument, what, " is given twice");
   const std::optional<DType> dtype = model.inputs[index].dtype;
@@ -60,11 +60,11 @@ void read_generate_input(const ModelSignature& model, JsonCursor& json, size_t i
   json.set_context(what);
   list.add(json, what);
   json.set_context({});
-  request.inputs[index] = in_recorded_strides(in_recorded_shape(list.single(what), model, index, one_row, what),
-                                              model.spec.inputs[index], scratch);
+  request.inputs[index] = scheduling::in_recorded_strides(
+      in_recorded_shape(list.single(what), model, index, one_row, what), model.spec.inputs[index], scratch);
 }
 
-void decode_generate(const ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
+void decode_generate(const scheduling::ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
                      InferRequest& request) {
   JsonCursor json({reinterpret_cast<const char*>(body.begin()), body.size()});
   request.inputs.resize(model.inputs.size());
@@ -88,11 +88,11 @@ void decode_generate(const ModelSignature& model, const BodyBuffer& body, Tensor
   if (model.max_batch_size > 0 && request.inputs[0].dim() > 0) request.rows = request.inputs[0].size(0);
 }
 
-void encode_generate(const ModelSignature& model, const InferRequest& request, std::span<const Tensor> outputs,
-                     bool stream, Response& response) {
+void encode_generate(const scheduling::ModelSignature& model, const InferRequest& request,
+                     std::span<const Tensor> outputs, bool stream, http::Response& response) {
   TextBuffer& text = response.text();
   if (stream) {
-    response.type = content_type::kEvents;
+    response.type = http::content_type::kEvents;
     text.append("data: ");
   }
   append_answer_head(model, request, text);
@@ -112,4 +112,4 @@ void encode_generate(const ModelSignature& model, const InferRequest& request, s
   text.append(stream ? "}\n\n" : "}");
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

@@ -12,23 +12,23 @@
 #include "server/codecs/infer_codec.h"
 #include "server/support/json_cursor.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 
-void decode_generate(const ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
+void decode_generate(const scheduling::ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
                      InferRequest& request);
 
 // Reads the value at the cursor as input `index`. one_row: the first dimension is 1, whatever the model's is.
-void read_generate_input(const ModelSignature& model, JsonCursor& json, size_t index, TensorScratch& scratch,
-                         InferRequest& request, bool one_row = false);
+void read_generate_input(const scheduling::ModelSignature& model, JsonCursor& json, size_t index,
+                         TensorScratch& scratch, InferRequest& request, bool one_row = false);
 
 // Writes a scalar for an output of one element, else a flat list. stream: writes a text/event-stream with one event.
-void encode_generate(const ModelSignature& model, const InferRequest& request, std::span<const Tensor> outputs,
-                     bool stream, Response& response);
+void encode_generate(const scheduling::ModelSignature& model, const InferRequest& request,
+                     std::span<const Tensor> outputs, bool stream, http::Response& response);
 
 // Calls member(key, top_level) for each member of a request and of its "parameters"; top_level: the member is in the
 // request itself.
 template <class Member>
-void read_generate_members(const ModelSignature& model, JsonCursor& json, const Member& member) {
+void read_generate_members(const scheduling::ModelSignature& model, JsonCursor& json, const Member& member) {
   json.object("the request", [&](std::string_view key) {
     if (key == "parameters" && !model.input_names.find(key)) {
       json.object("'parameters'", [&](std::string_view name) { member(name, false); });
@@ -39,4 +39,4 @@ void read_generate_members(const ModelSignature& model, JsonCursor& json, const 
   json.finish();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

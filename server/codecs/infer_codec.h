@@ -20,7 +20,7 @@
 #include "server/scheduling/signature/model_signature.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 
 struct InferRequest {
   struct Output {
@@ -40,10 +40,10 @@ struct InferRequest {
   bool device_inputs = false;   // at least one input is on a device
   bool device_outputs = false;  // at least one output goes to device memory
   SchedulePolicy schedule;
-  SequenceParameters sequence;
-  LoopRequest loop;     // for a model with a decode loop
-  std::string weights;  // the named weight set in the request; empty: none
-  std::string context;  // name of an input for errors of the decoder; a member so that its memory is reused
+  scheduling::SequenceParameters sequence;
+  scheduling::LoopRequest loop;  // for a model with a decode loop
+  std::string weights;           // the named weight set in the request; empty: none
+  std::string context;           // name of an input for errors of the decoder; a member so that its memory is reused
 
   void clear() noexcept {
     json_id = {};
@@ -59,23 +59,23 @@ struct InferRequest {
 };
 
 // json_length: the Inference-Header-Content-Length field, if sent. shared_memory: null if not available.
-void decode_infer(const ModelSignature& model, const BodyBuffer& body, std::optional<uint64_t> json_length,
+void decode_infer(const scheduling::ModelSignature& model, const BodyBuffer& body, std::optional<uint64_t> json_length,
                   const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request);
 
 // weights_name: label or version of the weights that answered, printable ASCII. Binary outputs are sent from their own
 // memory, so `outputs` must live until the answer is sent.
-void encode_infer(const ModelSignature& model, const InferRequest& request, std::string_view weights_name,
-                  std::span<const Tensor> outputs, TensorScratch& scratch, Response& response);
+void encode_infer(const scheduling::ModelSignature& model, const InferRequest& request, std::string_view weights_name,
+                  std::span<const Tensor> outputs, TensorScratch& scratch, http::Response& response);
 
 // Begins an answer: {"id":...,"model_name":"...","model_version":"..."
-void append_answer_head(const ModelSignature& model, const InferRequest& request, TextBuffer& text);
+void append_answer_head(const scheduling::ModelSignature& model, const InferRequest& request, TextBuffer& text);
 
 // The dtype of the elements on the wire: components of complex, bytes of float8 and float4.
 DType wire_dtype(DType dtype) noexcept;
 
 // For codecs. kInvalidArgument names the missing inputs.
-void check_inputs_complete(const ModelSignature& model, const InferRequest& request);
+void check_inputs_complete(const scheduling::ModelSignature& model, const InferRequest& request);
 // kUnsupported unless the output is a strided tensor on this host.
 void check_output(const Tensor& tensor);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

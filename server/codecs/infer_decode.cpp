@@ -9,7 +9,7 @@
 #include "server/support/json_cursor.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 namespace {
 
 // Reads the parameter and returns true if it belongs to a tensor in shared memory.
@@ -28,7 +28,7 @@ bool read_region(JsonCursor& json, std::string_view name, WireRegion& region) {
 
 class InferDecoder {
  public:
-  InferDecoder(const ModelSignature& model, const BodyBuffer& body, size_t json_length,
+  InferDecoder(const scheduling::ModelSignature& model, const BodyBuffer& body, size_t json_length,
                const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request)
       : model_(model),
         body_(body),
@@ -70,7 +70,7 @@ class InferDecoder {
   void run_raw() {
     SCONCE_CHECK(model_.inputs.size() == 1, kInvalidArgument, "a raw binary request needs a model with one input, '",
                  model_.name, "' has ", model_.inputs.size());
-    const TensorInterface& input = model_.inputs[0];
+    const scheduling::TensorInterface& input = model_.inputs[0];
     builder_.find_input(model_.input_names.name(0));
     SCONCE_CHECK(input.shape_known && input.dtype, kInvalidArgument, builder_.what(),
                  ": a raw binary request needs a package that records shapes");
@@ -240,7 +240,7 @@ class InferDecoder {
     }
   }
 
-  const ModelSignature& model_;
+  const scheduling::ModelSignature& model_;
   const BodyBuffer& body_;
   TensorScratch& scratch_;
   InferRequest& request_;
@@ -258,7 +258,7 @@ DType wire_dtype(DType dtype) noexcept {
   return dtype;
 }
 
-void check_inputs_complete(const ModelSignature& model, const InferRequest& request) {
+void check_inputs_complete(const scheduling::ModelSignature& model, const InferRequest& request) {
   std::string missing;
   size_t given = 0;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
@@ -272,7 +272,7 @@ void check_inputs_complete(const ModelSignature& model, const InferRequest& requ
                " inputs for model '", model.name, "', missing ", missing);
 }
 
-void decode_infer(const ModelSignature& model, const BodyBuffer& body, std::optional<uint64_t> json_length,
+void decode_infer(const scheduling::ModelSignature& model, const BodyBuffer& body, std::optional<uint64_t> json_length,
                   const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request) {
   SCONCE_CHECK(!json_length || *json_length <= body.size(), kInvalidArgument,
                "Inference-Header-Content-Length is larger than the body: ", json_length.value_or(0), " of ",
@@ -286,4 +286,4 @@ void decode_infer(const ModelSignature& model, const BodyBuffer& body, std::opti
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

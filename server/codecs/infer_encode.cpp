@@ -8,7 +8,7 @@
 #include "server/support/json_cursor.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 namespace {
 
 void append_sizes(TextBuffer& text, IntSpan sizes) {
@@ -19,7 +19,7 @@ void append_sizes(TextBuffer& text, IntSpan sizes) {
 }
 
 // Appends an output of the classification extension, starting with its datatype.
-void append_classes(const Classes& classes, bool binary, TensorScratch& scratch, Response& response) {
+void append_classes(const Classes& classes, bool binary, TensorScratch& scratch, http::Response& response) {
   TextBuffer& text = response.text();
   text.append(",\"datatype\":\"BYTES\",\"shape\":[");
   append_sizes(text, classes.shape);
@@ -42,7 +42,7 @@ void append_classes(const Classes& classes, bool binary, TensorScratch& scratch,
 
 }  // namespace
 
-void append_answer_head(const ModelSignature& model, const InferRequest& request, TextBuffer& text) {
+void append_answer_head(const scheduling::ModelSignature& model, const InferRequest& request, TextBuffer& text) {
   text.append('{');
   if (!request.json_id.empty()) {
     text.append("\"id\":");
@@ -56,8 +56,8 @@ void append_answer_head(const ModelSignature& model, const InferRequest& request
   text.append('"');
 }
 
-void encode_infer(const ModelSignature& model, const InferRequest& request, std::string_view weights_name,
-                  std::span<const Tensor> outputs, TensorScratch& scratch, Response& response) {
+void encode_infer(const scheduling::ModelSignature& model, const InferRequest& request, std::string_view weights_name,
+                  std::span<const Tensor> outputs, TensorScratch& scratch, http::Response& response) {
   TextBuffer& text = response.text();
   append_answer_head(model, request, text);
   text.append(",\"parameters\":{\"weight_version\":\"");
@@ -111,9 +111,9 @@ void encode_infer(const ModelSignature& model, const InferRequest& request, std:
   }
   text.append("]}");
   if (!response.segments.empty()) {
-    response.type = content_type::kBinary;
+    response.type = http::content_type::kBinary;
     response.json_length = response.text_bytes();
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

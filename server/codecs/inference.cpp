@@ -15,9 +15,9 @@
 #include "server/scheduling/batching/batch_tensors.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 
-void Inference::begin(ModelUse model, Form form, bool base64, Clock::time_point start) noexcept {
+void Inference::begin(registry::ModelUse model, Form form, bool base64, Clock::time_point start) noexcept {
   model_ = std::move(model);
   form_ = form;
   const bool may_loop = form == Form::kGenerate || form == Form::kGenerateStream || form == Form::kInferStream;
@@ -31,7 +31,7 @@ void Inference::begin(ModelUse model, Form form, bool base64, Clock::time_point 
 }
 
 void Inference::decode(const BodyBuffer& body, std::optional<uint64_t> json_length, const SharedMemory* shared_memory) {
-  const ModelSignature& interface = model_->interface();
+  const scheduling::ModelSignature& interface = model_->interface();
   switch (form_) {
     case Form::kInfer:
     case Form::kInferStream:
@@ -66,8 +66,8 @@ void Inference::prepare_results() {
 }
 
 void Inference::check_sequence() const {
-  const SequenceParameters& asked = request_.sequence;
-  const ModelSignature& interface = model_->interface();
+  const scheduling::SequenceParameters& asked = request_.sequence;
+  const scheduling::ModelSignature& interface = model_->interface();
   if (model_->sequences()) {
     SCONCE_CHECK(asked.id.given(), kInvalidArgument, "inference request to model '", interface.name,
                  "' must specify a non-zero or non-empty correlation ID (parameter sequence_id)");
@@ -88,8 +88,8 @@ void Inference::ask_for(std::string_view in_path, std::string_view in_header) {
 }
 
 bool Inference::choose_weights(std::string_view key) {
-  const ModelWeights* const of_model = model_->find_weights();
-  ModelSets* const sets = of_model != nullptr ? of_model->sets() : nullptr;
+  const registry::ModelWeights* const of_model = model_->find_weights();
+  scheduling::ModelSets* const sets = of_model != nullptr ? of_model->sets() : nullptr;
   if (sets == nullptr && wanted_.empty() && request_.weights.empty()) [[likely]]
     return true;
   SCONCE_CHECK(wanted_.empty() || request_.weights.empty() || wanted_ == request_.weights, kInvalidArgument,
@@ -99,7 +99,7 @@ bool Inference::choose_weights(std::string_view key) {
   SCONCE_CHECK(sets, kNotFound, "set '", excerpt(wanted_), "' is not found: model '", model_->interface().name,
                "' holds no named sets (setting sets)");
   // Later steps use the set with which their sequence began.
-  if (wanted_ == ModelSets::kActive || (model_->sequences() && !request_.sequence.start)) return true;
+  if (wanted_ == scheduling::ModelSets::kActive || (model_->sequences() && !request_.sequence.start)) return true;
   if (!wanted_.empty()) {
     chosen_ = sets->find(wanted_);
   } else {
@@ -120,7 +120,7 @@ bool Inference::choose_weights(std::string_view key) {
 std::optional<std::string_view> Inference::set_of_step() const noexcept {
   if (request_.sequence.start) return chosen_.set ? std::string_view(*chosen_.set->name()) : std::string_view();
   if (wanted_.empty()) return std::nullopt;
-  return wanted_ == ModelSets::kActive ? std::string_view() : std::string_view(wanted_);
+  return wanted_ == scheduling::ModelSets::kActive ? std::string_view() : std::string_view(wanted_);
 }
 
 void Inference::take_weights() {
@@ -144,7 +144,7 @@ bool Inference::run() {
     run_loop();
     return false;
   }
-  if (Sequences* const sequences = model_->sequences()) {
+  if (scheduling::Sequences* const sequences = model_->sequences()) {
     model_->check_inputs(request_.inputs);
     outputs = results_;
     rows = request_.rows;
@@ -174,11 +174,11 @@ bool Inference::run() {
 }
 
 void Inference::run_loop() {
-  if (!loop_) loop_ = std::make_unique<DecodeLoop>(budget_, notify_, context_);
+  if (!loop_) loop_ = std::make_unique<scheduling::DecodeLoop>(budget_, notify_, context_);
   tokens_.clear();
   answered_tokens_ = 0;
-  look_ = DecodeLoop::Look::kWait;
-  DecodeLoop::Terms terms;
+  look_ = scheduling::DecodeLoop::Look::kWait;
+  scheduling::DecodeLoop::Terms terms;
   terms.inputs = request_.inputs;
   terms.priority = request_.schedule.priority;
   terms.timeout = request_.schedule.timeout;
@@ -191,7 +191,7 @@ void Inference::run_loop() {
   loop_->begin(*model_->loop_host(), request_.loop, terms);
 }
 
-DecodeLoop::Look Inference::take_tokens(size_t most) {
+scheduling::DecodeLoop::Look Inference::take_tokens(size_t most) {
   answered_tokens_ += tokens_.size();
   tokens_.clear();
   look_ = loop_->take(tokens_, most);
@@ -202,15 +202,15 @@ DecodeLoop::Look Inference::take_tokens(size_t most) {
 
 // The loop has ended: throws its error.
 void Inference::end_loop() {
-  if (loop_->end() != DecodeLoop::End::kFailed) return;
+  if (loop_->end() != scheduling::DecodeLoop::End::kFailed) return;
   model_->failed();
   std::rethrow_exception(loop_->problem());
 }
 
-std::optional<Failure> Inference::encode_events(Response& response) {
-  const bool over = look_ == DecodeLoop::Look::kOver;
+std::optional<Failure> Inference::encode_events(http::Response& response) {
+  const bool over = look_ == scheduling::DecodeLoop::Look::kOver;
   if (over && answered_tokens_ + tokens_.size() == 0) end_loop();
-  response.type = content_type::kEvents;
+  response.type = http::content_type::kEvents;
   response.weight_version = info.weight_version;
   if (info.set) response.weights = *info.set;
   TextBuffer& text = response.text();
@@ -235,7 +235,7 @@ Inference::Clock::time_point Inference::deadline() const noexcept {
 }
 
 void Inference::ran() {
-  if (model_->interface().mutates_constants) keep_outputs(results_);
+  if (model_->interface().mutates_constants) scheduling::keep_outputs(results_);
 }
 
 bool Inference::cancel() noexcept {
@@ -286,11 +286,11 @@ bool Inference::has_long_answer(bool compressed) const noexcept {
   return text > kText || all > kCopied;
 }
 
-void Inference::encode(Response& response) {
+void Inference::encode(http::Response& response) {
   response.weight_version = info.weight_version;
   if (info.set) response.weights = *info.set;
   if (loops()) return encode_tokens(model_->interface(), request_, tokens_, loop_->end(), response.text());
-  const ModelSignature& interface = model_->interface();
+  const scheduling::ModelSignature& interface = model_->interface();
   switch (form_) {
     case Form::kInfer:
     case Form::kInferStream: {
@@ -323,7 +323,7 @@ void Inference::encode(TensorAnswer& answer) {
   answer.last = true;
   answer.finish_reason = {};
   if (loops()) {
-    const bool over = look_ == DecodeLoop::Look::kOver && tokens_.empty();
+    const bool over = look_ == scheduling::DecodeLoop::Look::kOver && tokens_.empty();
     if (over) {
       end_loop();
       answer.finish_reason = finish_reason(loop_->end());
@@ -356,7 +356,7 @@ Inference::Timeline Inference::timeline() const noexcept {
   return {decoded_, run_done_, info.queue, gather, info.compute, version, step_times_};
 }
 
-void Inference::tell_times(Response& response) const noexcept {
+void Inference::tell_times(http::Response& response) const noexcept {
   char* p = response.timing.data();
   char* const end = p + response.timing.size();
   const auto put = [&](std::string_view name, std::chrono::nanoseconds time) {
@@ -382,14 +382,14 @@ void Inference::tell_times(Response& response) const noexcept {
 }
 
 void Inference::trace_inputs(size_t most_elements, std::vector<TraceTensor>& to) const {
-  const TensorNames& names = model_->interface().input_names;
+  const scheduling::TensorNames& names = model_->interface().input_names;
   for (size_t i = 0; i < request_.inputs.size(); ++i)
     if (request_.inputs[i].defined())  // a decode loop fills the others
       to.push_back(describe_for_trace(kQueueInput, std::string(names.name(i)), request_.inputs[i], most_elements));
 }
 
 void Inference::trace_outputs(size_t most_elements, std::vector<TraceTensor>& to) const {
-  const TensorNames& names = model_->interface().output_names;
+  const scheduling::TensorNames& names = model_->interface().output_names;
   for (size_t i = 0; i < results_.size(); ++i) {
     if (!results_[i].defined()) continue;  // None
     to.push_back(describe_for_trace(kBackendOutput, std::string(names.name(i)), results_[i], most_elements));
@@ -412,7 +412,7 @@ void Inference::succeed() {
 std::string Inference::explain(std::string message) const {
   constexpr std::string_view kInput = "input ";
   if (!model_ || !message.starts_with(kInput)) return message;
-  const ModelSignature& interface = model_->interface();
+  const scheduling::ModelSignature& interface = model_->interface();
   std::string shown;
   size_t done = 0;
   for (size_t at = 0; at != std::string::npos; at = message.find(kInput, at + 1)) {
@@ -433,7 +433,7 @@ void Inference::fail(ErrorCode code) noexcept {
   if (!model_) return;
   if (here_) leave();
   answered_ = {};  // the answer is an error
-  model_->statistics().failure(thread_, failure_reason(code), Clock::now() - start_);
+  model_->statistics().failure(thread_, scheduling::failure_reason(code), Clock::now() - start_);
   if (chosen_.counters) chosen_.counters->failures.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -477,4 +477,4 @@ void Inference::clear() noexcept {
   model_.reset();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

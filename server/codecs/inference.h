@@ -22,9 +22,9 @@
 #include "server/support/failure.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 
-class Inference final : public QueuedRequest {
+class Inference final : public scheduling::QueuedRequest {
  public:
   // kInferStream: an infer request whose model may answer several times.
   enum class Form : int8_t { kInfer, kCall, kGenerate, kGenerateStream, kPredict, kInferStream };
@@ -38,7 +38,7 @@ class Inference final : public QueuedRequest {
   // The thread whose counters the next steps use, if the thread changes.
   void use_thread(size_t thread) noexcept { thread_ = thread; }
   // Starts a request that arrived at `start`. base64: the form of tensors in a call's answer.
-  void begin(ModelUse model, Form form, bool base64, Clock::time_point start) noexcept;
+  void begin(registry::ModelUse model, Form form, bool base64, Clock::time_point start) noexcept;
   uint64_t most_body_bytes() const noexcept { return model_->most_body_bytes(); }
   // Decodes the body. Errors of the codecs. May run on any thread, like encode(), while no other thread uses the
   // request.
@@ -65,9 +65,9 @@ class Inference final : public QueuedRequest {
   bool streams() const noexcept { return plan_ != nullptr && form_ != Form::kGenerate; }
   // For a stream, after run(), after each notice, and when an answer was sent: takes the available tokens; with kOver
   // the loop has released the request. Then encode_events() and encode(TensorAnswer) write these tokens.
-  DecodeLoop::Look take_tokens(size_t most);
+  scheduling::DecodeLoop::Look take_tokens(size_t most);
   // Returns the error that ended the loop; throws it if nothing was answered before.
-  std::optional<Failure> encode_events(Response& response);
+  std::optional<Failure> encode_events(http::Response& response);
   // Call this after begin(). The client waits no longer than `deadline`.
   void limit_deadline(Clock::time_point deadline) noexcept { client_deadline_ = deadline; }
   // max: no deadline.
@@ -77,7 +77,7 @@ class Inference final : public QueuedRequest {
   // Call this after finish_run(). Whether encoding the answer takes long. compressed: the whole answer will be
   // compressed.
   bool has_long_answer(bool compressed) const noexcept;
-  void encode(Response& response);
+  void encode(http::Response& response);
   void encode(TensorAnswer& answer);
   // Counts the request as successful; its answer is ready.
   void succeed();
@@ -90,14 +90,14 @@ class Inference final : public QueuedRequest {
   struct Timeline {
     Clock::time_point decoded{}, run_done{};
     std::chrono::nanoseconds queue{}, gather{}, compute{};
-    int64_t version = -1;               // of the model; -1: no model
-    std::span<const StepTime> steps{};  // of a pipeline, after trace_steps(); valid until clear()
+    int64_t version = -1;                           // of the model; -1: no model
+    std::span<const scheduling::StepTime> steps{};  // of a pipeline, after trace_steps(); valid until clear()
   };
   Timeline timeline() const noexcept;
   // Call this after decode(). The timeline will include the steps of a pipeline.
   void trace_steps() noexcept { step_times = &step_times_; }
   // Writes the times of an answered request, in milliseconds, to the answer's Server-Timing field.
-  void tell_times(Response& response) const noexcept;
+  void tell_times(http::Response& response) const noexcept;
   // Adds tensors to a trace. Call trace_inputs() after decode(), and trace_outputs() after encode().
   void trace_inputs(size_t most_elements, std::vector<TraceTensor>& to) const;
   void trace_outputs(size_t most_elements, std::vector<TraceTensor>& to) const;
@@ -133,26 +133,26 @@ class Inference final : public QueuedRequest {
   void* const context_;
   RequestBudget* const budget_;
 
-  ModelUse model_;
+  registry::ModelUse model_;
   Form form_ = Form::kInfer;
   bool base64_ = false;
   bool here_ = false;  // holds a permit of the model
   InferRequest request_;
-  std::string wanted_;              // ask_for()
-  ModelSets::Choice chosen_;        // for the run; empty: the active set
-  ModelSets::Waiter reading_;       // while the set is being read
-  Sequences::Step step_;            // while it is queued or runs as a step of a sequence
-  const LoopPlan* plan_ = nullptr;  // of a request that is a decode loop
-  std::unique_ptr<DecodeLoop> loop_;
+  std::string wanted_;                          // ask_for()
+  scheduling::ModelSets::Choice chosen_;        // for the run; empty: the active set
+  scheduling::ModelSets::Waiter reading_;       // while the set is being read
+  scheduling::Sequences::Step step_;            // while it is queued or runs as a step of a sequence
+  const scheduling::LoopPlan* plan_ = nullptr;  // of a request that is a decode loop
+  std::unique_ptr<scheduling::DecodeLoop> loop_;
   std::vector<int64_t> tokens_;  // taken from the loop and not yet answered
   size_t answered_tokens_ = 0;   // answered before tokens_
-  DecodeLoop::Look look_ = DecodeLoop::Look::kWait;
+  scheduling::DecodeLoop::Look look_ = scheduling::DecodeLoop::Look::kWait;
   int64_t told_[2] = {};  // a token and its number, as tensors
   std::vector<Tensor> results_;
-  std::vector<StepTime> step_times_;
+  std::vector<scheduling::StepTime> step_times_;
   TensorScratch scratch_;
   Clock::time_point start_, decoded_, run_done_, answered_;  // answered_: zero until succeed()
   Clock::time_point client_deadline_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

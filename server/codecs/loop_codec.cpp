@@ -13,17 +13,17 @@
 #include "src/support/excerpt.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 namespace {
 
 // Parameters that both forms of a request fill.
 struct Wanted {
   InferRequest& request;
-  const LoopPlan& plan;
+  const scheduling::LoopPlan& plan;
   bool seeded = false;
 
   void begin() {
-    LoopRequest& loop = request.loop;
+    scheduling::LoopRequest& loop = request.loop;
     loop.clear();
     loop.pick = plan.pick;
     loop.most_tokens = plan.steps;
@@ -41,8 +41,8 @@ struct Wanted {
     add_token(request.loop.prompt, token, "the prompt");
   }
   void add_stop(uint64_t token) const {
-    SCONCE_CHECK(request.loop.stop_tokens.size() < kMaxStopTokens, kInvalidArgument, "'stop' has more than ",
-                 kMaxStopTokens, " tokens");
+    SCONCE_CHECK(request.loop.stop_tokens.size() < scheduling::kMaxStopTokens, kInvalidArgument,
+                 "'stop' has more than ", scheduling::kMaxStopTokens, " tokens");
     add_token(request.loop.stop_tokens, token, "'stop'");
   }
   void set_most(uint64_t most) const {
@@ -54,19 +54,19 @@ struct Wanted {
     request.loop.pick.top_k = static_cast<int64_t>(std::min<uint64_t>(top_k, INT64_MAX));
   }
   void set_temperature(double temperature) const {
-    check_temperature(temperature);
+    scheduling::check_temperature(temperature);
     request.loop.pick.temperature = temperature;
   }
   void set_top_p(double top_p) const {
-    check_top_p(top_p);
+    scheduling::check_top_p(top_p);
     request.loop.pick.top_p = top_p;
   }
   void set_seed(uint64_t seed) {
     request.loop.seed = seed;
     seeded = true;
   }
-  void finish(const ModelSignature& model) {
-    LoopRequest& loop = request.loop;
+  void finish(const scheduling::ModelSignature& model) {
+    scheduling::LoopRequest& loop = request.loop;
     const auto tokens = static_cast<int64_t>(loop.prompt.size());
     SCONCE_CHECK(tokens > 0, kInvalidArgument, "the request has no prompt: input '",
                  model.input_names.name(plan.token_input), "', or 'prompt', must have one token or more");
@@ -163,12 +163,12 @@ bool take_parameter(const RequestParameter& parameter, Wanted& wanted) {
   return true;
 }
 
-void check_given(const LoopPlan& plan, size_t index, std::string_view what) {
+void check_given(const scheduling::LoopPlan& plan, size_t index, std::string_view what) {
   SCONCE_CHECK(std::find(plan.given.begin(), plan.given.end(), index) != plan.given.end(), kInvalidArgument, what,
                ": the loop fills it");
 }
 
-void append_tail(DecodeLoop::End end, TextBuffer& text) {
+void append_tail(scheduling::DecodeLoop::End end, TextBuffer& text) {
   text.append(",\"finish_reason\":\"");
   text.append(finish_reason(end));
   text.append("\"}");
@@ -176,8 +176,8 @@ void append_tail(DecodeLoop::End end, TextBuffer& text) {
 
 }  // namespace
 
-void decode_loop(const ModelSignature& model, const LoopPlan& plan, const BodyBuffer& body, TensorScratch& scratch,
-                 InferRequest& request) {
+void decode_loop(const scheduling::ModelSignature& model, const scheduling::LoopPlan& plan, const BodyBuffer& body,
+                 TensorScratch& scratch, InferRequest& request) {
   JsonCursor json({reinterpret_cast<const char*>(body.begin()), body.size()});
   request.inputs.resize(model.inputs.size());
   Wanted wanted{request, plan};
@@ -206,7 +206,7 @@ void decode_loop(const ModelSignature& model, const LoopPlan& plan, const BodyBu
   wanted.finish(model);
 }
 
-void decode_loop(const ModelSignature& model, const LoopPlan& plan, const TensorRequest& sent,
+void decode_loop(const scheduling::ModelSignature& model, const scheduling::LoopPlan& plan, const TensorRequest& sent,
                  const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request) {
   Wanted wanted{request, plan};
   wanted.begin();
@@ -236,11 +236,13 @@ void decode_loop(const ModelSignature& model, const LoopPlan& plan, const Tensor
   wanted.finish(model);
 }
 
-std::string_view finish_reason(DecodeLoop::End end) noexcept {
-  return end == DecodeLoop::End::kStop ? "stop" : end == DecodeLoop::End::kDeadline ? "deadline" : "length";
+std::string_view finish_reason(scheduling::DecodeLoop::End end) noexcept {
+  return end == scheduling::DecodeLoop::End::kStop       ? "stop"
+         : end == scheduling::DecodeLoop::End::kDeadline ? "deadline"
+                                                         : "length";
 }
 
-void encode_token(const ModelSignature& model, const InferRequest& request, std::span<const int64_t> token,
+void encode_token(const scheduling::ModelSignature& model, const InferRequest& request, std::span<const int64_t> token,
                   TensorAnswer& answer) {
   answer.model = model.name;
   answer.version = model.version;
@@ -254,8 +256,8 @@ void encode_token(const ModelSignature& model, const InferRequest& request, std:
   }
 }
 
-void encode_tokens(const ModelSignature& model, const InferRequest& request, std::span<const int64_t> tokens,
-                   DecodeLoop::End end, TextBuffer& text) {
+void encode_tokens(const scheduling::ModelSignature& model, const InferRequest& request,
+                   std::span<const int64_t> tokens, scheduling::DecodeLoop::End end, TextBuffer& text) {
   append_answer_head(model, request, text);
   text.append(",\"tokens\":[");
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -266,8 +268,8 @@ void encode_tokens(const ModelSignature& model, const InferRequest& request, std
   append_tail(end, text);
 }
 
-void append_token_event(const ModelSignature& model, const InferRequest& request, int64_t token, size_t step,
-                        TextBuffer& text) {
+void append_token_event(const scheduling::ModelSignature& model, const InferRequest& request, int64_t token,
+                        size_t step, TextBuffer& text) {
   text.append("data: ");
   append_answer_head(model, request, text);
   text.append(",\"token\":");
@@ -277,8 +279,8 @@ void append_token_event(const ModelSignature& model, const InferRequest& request
   text.append("}\n\n");
 }
 
-void append_end_event(const ModelSignature& model, const InferRequest& request, size_t tokens, DecodeLoop::End end,
-                      TextBuffer& text) {
+void append_end_event(const scheduling::ModelSignature& model, const InferRequest& request, size_t tokens,
+                      scheduling::DecodeLoop::End end, TextBuffer& text) {
   text.append("data: ");
   append_answer_head(model, request, text);
   text.append(",\"steps\":");
@@ -294,4 +296,4 @@ void append_error_event(std::string_view message, TextBuffer& text) {
   text.append(line);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

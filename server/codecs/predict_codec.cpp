@@ -12,12 +12,13 @@
 #include "server/support/json_cursor.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 namespace {
 
 class PredictDecoder {
  public:
-  PredictDecoder(const ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch, InferRequest& request)
+  PredictDecoder(const scheduling::ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
+                 InferRequest& request)
       : model_(model),
         scratch_(scratch),
         request_(request),
@@ -134,20 +135,20 @@ class PredictDecoder {
       list.add(json_, what);
     }
     json_.set_context({});
-    request_.inputs[index] =
-        in_recorded_strides(rows ? list.stacked(what) : list.single(what), model_.spec.inputs[index], scratch_);
+    request_.inputs[index] = scheduling::in_recorded_strides(rows ? list.stacked(what) : list.single(what),
+                                                             model_.spec.inputs[index], scratch_);
   }
 
   // Makes the input for zero instances.
   void make_empty(size_t index) {
-    const TensorInterface& input = model_.inputs[index];
+    const scheduling::TensorInterface& input = model_.inputs[index];
     std::vector<int64_t> sizes(input.shape.begin(), input.shape.end());
     for (int64_t& size : sizes) size = std::max<int64_t>(size, 1);
     sizes[0] = 0;
     request_.inputs[index] = scratch_.tensor(sizes, *input.dtype);
   }
 
-  const ModelSignature& model_;
+  const scheduling::ModelSignature& model_;
   TensorScratch& scratch_;
   InferRequest& request_;
   JsonCursor json_;
@@ -163,13 +164,13 @@ Tensor row_of(const Tensor& tensor, int64_t row) {
 
 }  // namespace
 
-void decode_predict(const ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
+void decode_predict(const scheduling::ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
                     InferRequest& request) {
   PredictDecoder(model, body, scratch, request).run();
 }
 
-void encode_predict(const ModelSignature& model, const InferRequest& request, std::span<const Tensor> outputs,
-                    Response& response) {
+void encode_predict(const scheduling::ModelSignature& model, const InferRequest& request,
+                    std::span<const Tensor> outputs, http::Response& response) {
   TextBuffer& text = response.text();
   std::vector<size_t> defined;  // the others are None
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -210,4 +211,4 @@ void encode_predict(const ModelSignature& model, const InferRequest& request, st
   text.append('}');
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

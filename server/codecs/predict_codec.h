@@ -10,11 +10,12 @@
 
 #include "server/codecs/infer_codec.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 
 // Sets request.columns.
-void decode_predict(const ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch, InferRequest& request);
-void encode_predict(const ModelSignature& model, const InferRequest& request, std::span<const Tensor> outputs,
-                    Response& response);
+void decode_predict(const scheduling::ModelSignature& model, const BodyBuffer& body, TensorScratch& scratch,
+                    InferRequest& request);
+void encode_predict(const scheduling::ModelSignature& model, const InferRequest& request,
+                    std::span<const Tensor> outputs, http::Response& response);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

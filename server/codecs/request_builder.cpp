@@ -7,7 +7,7 @@
 #include "server/scheduling/signature/recorded_strides.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 namespace {
 
 // The number of elements. kInvalidArgument if it or the number of bytes exceeds 63 bits, even if another size is zero.
@@ -41,8 +41,8 @@ void WireShape::add(uint64_t size) {
   sizes[rank++] = static_cast<int64_t>(size);
 }
 
-RequestBuilder::RequestBuilder(const ModelSignature& model, const SharedMemory* shared_memory, TensorScratch& scratch,
-                               InferRequest& request)
+RequestBuilder::RequestBuilder(const scheduling::ModelSignature& model, const SharedMemory* shared_memory,
+                               TensorScratch& scratch, InferRequest& request)
     : model_(model), shared_memory_(shared_memory), scratch_(scratch), request_(request) {
   request_.inputs.resize(model_.inputs.size());
 }
@@ -60,11 +60,11 @@ size_t RequestBuilder::find_input(std::string_view name) {
 }
 
 WireForm RequestBuilder::form_of(size_t input, std::string_view datatype, const WireShape& shape) const {
-  const TensorInterface& known = model_.inputs[input];
+  const scheduling::TensorInterface& known = model_.inputs[input];
   SCONCE_CHECK(!known.dtype || datatype == known.datatype, kInvalidArgument, "inference ", what(), " data-type is '",
                excerpt(datatype), "', model '", model_.name, "' expects '", known.datatype, "'");
   std::optional<DType> dtype = known.dtype;
-  if (!dtype) dtype = dtype_from_oip(datatype);
+  if (!dtype) dtype = scheduling::dtype_from_oip(datatype);
   SCONCE_CHECK(dtype, kInvalidArgument, what(), ": datatype is not supported: '", excerpt(datatype), "'");
   const DType carrier = wire_dtype(*dtype);
   const int64_t elements = checked_elements(shape, dtype_bytes(carrier), what());
@@ -82,7 +82,7 @@ Tensor RequestBuilder::from_region(size_t input, const WireForm& form, const Wir
   // The bytes on the device are used in place if the model runs there, does not write them and has this layout.
   const TensorSpec& spec = model_.spec.inputs[input];
   if (region->device() && model_.spec.device_key == "cuda" && form.bytes() != 0 && !spec.may_be_written &&
-      row_major_is_recorded(form.shape.span(), spec)) {
+      scheduling::row_major_is_recorded(form.shape.span(), spec)) {
     request_.device_inputs = true;
     return region->device()->tensor(where.offset, form.dtype, form.shape.span());
   }
@@ -93,7 +93,7 @@ Tensor RequestBuilder::from_region(size_t input, const WireForm& form, const Wir
 
 void RequestBuilder::set_input(size_t index, Tensor tensor) {
   if (index == 0 && model_.max_batch_size > 0 && tensor.dim() > 0) request_.rows = tensor.size(0);
-  request_.inputs[index] = in_recorded_strides(std::move(tensor), model_.spec.inputs[index], scratch_);
+  request_.inputs[index] = scheduling::in_recorded_strides(std::move(tensor), model_.spec.inputs[index], scratch_);
 }
 
 void RequestBuilder::add_output(std::string_view name, std::string_view json_name, std::optional<bool> binary,
@@ -121,13 +121,13 @@ void RequestBuilder::add_output(std::string_view name, std::string_view json_nam
 }
 
 void RequestBuilder::complete_inputs() {
-  for (const ControlInput& control : model_.controls) fill(control);
+  for (const scheduling::ControlInput& control : model_.controls) fill(control);
   check_inputs_complete(model_, request_);
 }
 
-void RequestBuilder::fill(const ControlInput& control) {
+void RequestBuilder::fill(const scheduling::ControlInput& control) {
   if (request_.inputs[control.input].defined()) return;
-  const TensorInterface& input = model_.inputs[control.input];
+  const scheduling::TensorInterface& input = model_.inputs[control.input];
   WireShape shape;
   for (const int64_t size : input.shape) shape.add(size == -1 ? 1 : static_cast<uint64_t>(size));
   // The batch size is that of the first input from the client.
@@ -139,8 +139,9 @@ void RequestBuilder::fill(const ControlInput& control) {
     }
   }
   Tensor tensor = scratch_.tensor(shape.span(), *input.dtype);
-  fill_control(control, request_.sequence, tensor);
-  request_.inputs[control.input] = in_recorded_strides(std::move(tensor), model_.spec.inputs[control.input], scratch_);
+  scheduling::fill_control(control, request_.sequence, tensor);
+  request_.inputs[control.input] =
+      scheduling::in_recorded_strides(std::move(tensor), model_.spec.inputs[control.input], scratch_);
 }
 
 void RequestBuilder::finish(bool default_binary) {
@@ -164,4 +165,4 @@ std::shared_ptr<const SharedRegion> RequestBuilder::find(const WireRegion& regio
   return found;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

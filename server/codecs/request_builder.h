@@ -16,7 +16,7 @@
 #include "server/scheduling/signature/model_signature.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 
 // Sizes as sent.
 struct WireShape {
@@ -54,7 +54,7 @@ struct WireRegion {
 class RequestBuilder {
  public:
   // shared_memory: null if not available.
-  RequestBuilder(const ModelSignature& model, const SharedMemory* shared_memory, TensorScratch& scratch,
+  RequestBuilder(const scheduling::ModelSignature& model, const SharedMemory* shared_memory, TensorScratch& scratch,
                  InferRequest& request);
 
   // The input with this name, which later errors name.
@@ -75,14 +75,14 @@ class RequestBuilder {
   void finish(bool default_binary);
 
  private:
-  void fill(const ControlInput& control);
+  void fill(const scheduling::ControlInput& control);
   std::shared_ptr<const SharedRegion> find(const WireRegion& region) const;
 
-  const ModelSignature& model_;
+  const scheduling::ModelSignature& model_;
   const SharedMemory* const shared_memory_;
   TensorScratch& scratch_;
   InferRequest& request_;
   std::vector<size_t> pending_binary_;  // outputs without a given form
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

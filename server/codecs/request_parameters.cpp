@@ -3,7 +3,7 @@
 #include "sconce/check.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 namespace {
 
 // A century in microseconds, so that adding it to a clock does not overflow.
@@ -32,7 +32,7 @@ void set_schedule_parameter(std::string_view name, uint64_t value, SchedulePolic
   policy.timeout = std::chrono::microseconds(value);
 }
 
-bool read_sequence_parameter(JsonCursor& json, std::string_view name, SequenceParameters& sequence) {
+bool read_sequence_parameter(JsonCursor& json, std::string_view name, scheduling::SequenceParameters& sequence) {
   if (!name.starts_with("sequence_")) [[likely]]
     return false;
   if (name == "sequence_id") {
@@ -52,9 +52,9 @@ bool read_sequence_parameter(JsonCursor& json, std::string_view name, SequencePa
   return true;
 }
 
-void set_sequence_text(std::string_view text, SequenceParameters& sequence) {
-  SCONCE_CHECK(text.size() <= SequenceId::kMaxText, kInvalidArgument, "sequence_id: ", text.size(),
-               " bytes are too many, ", SequenceId::kMaxText, " is the most");
+void set_sequence_text(std::string_view text, scheduling::SequenceParameters& sequence) {
+  SCONCE_CHECK(text.size() <= scheduling::SequenceId::kMaxText, kInvalidArgument, "sequence_id: ", text.size(),
+               " bytes are too many, ", scheduling::SequenceId::kMaxText, " is the most");
   sequence.id.text.assign(text);
   sequence.id.number = 0;
 }
@@ -66,4 +66,4 @@ void skip_parameter(JsonCursor& json, std::string_view name) {
   json.skip();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

@@ -8,7 +8,7 @@
 #include "server/scheduling/signature/controls.h"
 #include "server/support/json_cursor.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 
 // A request's priority and timeout.
 struct SchedulePolicy {
@@ -25,11 +25,11 @@ bool is_schedule_parameter(std::string_view name);
 void set_schedule_parameter(std::string_view name, uint64_t value, SchedulePolicy& policy);
 
 // Reads the value at the cursor and returns true if the parameter identifies the sequence of the request.
-bool read_sequence_parameter(JsonCursor& json, std::string_view name, SequenceParameters& sequence);
+bool read_sequence_parameter(JsonCursor& json, std::string_view name, scheduling::SequenceParameters& sequence);
 // Sets the sequence's name from a text. kInvalidArgument if it is too long.
-void set_sequence_text(std::string_view text, SequenceParameters& sequence);
+void set_sequence_text(std::string_view text, scheduling::SequenceParameters& sequence);
 
 // Skips an unknown parameter. kInvalidArgument for a value other than a string, number or boolean.
 void skip_parameter(JsonCursor& json, std::string_view name);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

@@ -17,7 +17,7 @@
 #include "src/support/error_context.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 namespace {
 
 constexpr size_t kMaxRegions = 1024;
@@ -288,4 +288,4 @@ std::vector<std::shared_ptr<const SharedRegion>> SharedMemory::list(Kind kind, s
   return regions;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

@@ -15,7 +15,7 @@
 #include "sconce/mutex.h"
 #include "sconce/tensor.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 
 class PosixRegion;
 class DeviceRegion;
@@ -105,4 +105,4 @@ class SharedMemory {
   std::map<std::string, std::shared_ptr<const SharedRegion>, std::less<>> regions_ SCONCE_GUARDED_BY(mutex_);
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

@@ -11,7 +11,7 @@
 #include "server/support/cpp_type.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 namespace {
 
 using Kind = TensorContents::Kind;
@@ -212,22 +212,22 @@ void read_tensors(const TensorRequest& sent, RequestBuilder& builder, TensorScra
 
 }  // namespace
 
-void decode_some_tensors(const ModelSignature& model, const TensorRequest& sent, const SharedMemory* shared_memory,
-                         TensorScratch& scratch, InferRequest& request) {
+void decode_some_tensors(const scheduling::ModelSignature& model, const TensorRequest& sent,
+                         const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request) {
   RequestBuilder builder(model, shared_memory, scratch, request);
   read_tensors(sent, builder, scratch, request);
 }
 
-void decode_tensors(const ModelSignature& model, const TensorRequest& sent, const SharedMemory* shared_memory,
-                    TensorScratch& scratch, InferRequest& request) {
+void decode_tensors(const scheduling::ModelSignature& model, const TensorRequest& sent,
+                    const SharedMemory* shared_memory, TensorScratch& scratch, InferRequest& request) {
   RequestBuilder builder(model, shared_memory, scratch, request);
   read_tensors(sent, builder, scratch, request);
   // Without JSON names, because the model's names are used below.
   builder.finish(true);
 }
 
-void encode_tensors(const ModelSignature& model, const InferRequest& request, std::span<const Tensor> outputs,
-                    TensorScratch& scratch, TensorAnswer& answer) {
+void encode_tensors(const scheduling::ModelSignature& model, const InferRequest& request,
+                    std::span<const Tensor> outputs, TensorScratch& scratch, TensorAnswer& answer) {
   answer.model = model.name;
   answer.version = model.version;
   answer.id = request.json_id;
@@ -270,4 +270,4 @@ void encode_tensors(const ModelSignature& model, const InferRequest& request, st
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

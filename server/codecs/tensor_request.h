@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 
 struct RequestParameter {
   std::string_view name;
@@ -77,4 +77,4 @@ struct TensorAnswer {
   }
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

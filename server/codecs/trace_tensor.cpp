@@ -10,7 +10,7 @@
 #include "server/codecs/infer_codec.h"
 #include "server/support/json/tensor_json.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 namespace {
 
 // At most `count` elements in row-major order, contiguous.
@@ -59,4 +59,4 @@ TraceTensor describe_for_trace(const char* activity, std::string name, const Ten
   return described;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

@@ -7,7 +7,7 @@
 
 #include "sconce/tensor.h"
 
-namespace sconce::server {
+namespace sconce::server::codecs {
 
 inline constexpr const char* kQueueInput = "TENSOR_QUEUE_INPUT";
 inline constexpr const char* kBackendOutput = "TENSOR_BACKEND_OUTPUT";
@@ -24,4 +24,4 @@ struct TraceTensor {
 // A tensor of any device; only the described elements are copied to the host. most: number of elements in `data`.
 TraceTensor describe_for_trace(const char* activity, std::string name, const Tensor& tensor, size_t most);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::codecs

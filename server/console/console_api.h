@@ -3,8 +3,8 @@
 
 #include "server/rollout/admin_api.h"
 
-namespace sconce::server::admin {
+namespace sconce::server::console::admin {
 
-AdminText log_lines;
+rollout::AdminText log_lines;
 
-}  // namespace sconce::server::admin
+}  // namespace sconce::server::console::admin

@@ -8,7 +8,7 @@
 
 #include "server/support/text_buffer.h"
 
-namespace sconce::server {
+namespace sconce::server::console {
 
 class OverviewSource;
 
@@ -30,4 +30,4 @@ OpenFeed overview, log_lines;
 
 }  // namespace feeds
 
-}  // namespace sconce::server
+}  // namespace sconce::server::console

@@ -5,7 +5,7 @@
 #include "server/console/feed.h"
 #include "server/console/page_files.h"
 
-namespace sconce::server {
+namespace sconce::server::console {
 namespace {
 
 const LeftOut kConsole("console", "SCONCE_CONSOLE", {});
@@ -15,11 +15,11 @@ const LeftOut kConsole("console", "SCONCE_CONSOLE", {});
 constinit const std::span<const PageFile> kPageFiles;
 
 const PageFile* find_page_file(std::string_view) { kConsole.fail(); }
-void answer_page_file(const PageFile&, Coding, std::string_view, Response&) { kConsole.fail(); }
+void answer_page_file(const PageFile&, http::Coding, std::string_view, http::Response&) { kConsole.fail(); }
 
 std::unique_ptr<Feed> feeds::overview(OverviewSource&, std::string_view) { kConsole.fail(); }
 std::unique_ptr<Feed> feeds::log_lines(OverviewSource&, std::string_view) { kConsole.fail(); }
 
-std::string admin::log_lines(Rollout&, const AdminRequest&) { kConsole.fail(); }
+std::string admin::log_lines(rollout::Rollout&, const rollout::AdminRequest&) { kConsole.fail(); }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::console

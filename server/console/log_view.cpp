@@ -13,7 +13,7 @@
 #include "src/support/excerpt.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::console {
 namespace {
 
 constexpr size_t kMaxLines = 2000;  // maximum per answer
@@ -22,17 +22,17 @@ constexpr size_t kMaxOfPiece = 200;
 constexpr std::chrono::seconds kSilence{15};
 
 // The minimum level of lines.
-LogLevel least_level(const Query& query) {
+LogLevel least_level(const http::Query& query) {
   const auto name = query.text("level");
   if (!name) return LogLevel::kTrace;
   for (const LogLevel level : {LogLevel::kTrace, LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn, LogLevel::kError})
-    if (*name == level_name(level)) return level;
+    if (*name == telemetry::level_name(level)) return level;
   SCONCE_FAIL(kInvalidArgument, "parameter level must be trace, debug, info, warn or error, got '", excerpt(*name),
               "'");
 }
 
 template <class Number>
-Number number_of(const Query& query, std::string_view key, Number otherwise) {
+Number number_of(const http::Query& query, std::string_view key, Number otherwise) {
   const auto text = query.text(key);
   if (!text) return otherwise;
   const auto number = parse_number<Number>(*text);
@@ -45,16 +45,16 @@ class LogFeed final : public Feed {
   LogFeed(uint64_t after, LogLevel least) : after_(after), least_(least) {}
 
   void append(TextBuffer& text, Clock::time_point now) override {
-    const LogRing& ring = last_log_lines();
+    const telemetry::LogRing& ring = telemetry::last_log_lines();
     const uint64_t last = ring.last();
     if (last != after_) {
-      const LogRing::Lines lines = ring.after(after_, least_, kMaxOfPiece);
+      const telemetry::LogRing::Lines lines = ring.after(after_, least_, kMaxOfPiece);
       // Skips lines of other levels, too.
       after_ =
           lines.size() == kMaxOfPiece ? lines.back()->number : std::max(last, lines.empty() ? 0 : lines.back()->number);
       for (const auto& line : lines) {
         event_ = "event: line\nid: " + std::to_string(line->number) + "\ndata: ";
-        append_line(event_, *line);
+        telemetry::append_line(event_, *line);
         event_ += "\n\n";
         text.append(event_);
       }
@@ -74,14 +74,14 @@ class LogFeed final : public Feed {
 
 }  // namespace
 
-std::string admin::log_lines(Rollout& /*rollout*/, const AdminRequest& request) {
-  const Query query(request.query, {"lines", "level"});
+std::string admin::log_lines(rollout::Rollout& /*rollout*/, const rollout::AdminRequest& request) {
+  const http::Query query(request.query, {"lines", "level"});
   const size_t most = std::min(number_of<size_t>(query, "lines", 200), kMaxLines);
-  const LogRing& ring = last_log_lines();
+  const telemetry::LogRing& ring = telemetry::last_log_lines();
   std::string text = "{\"lines\":[";
   for (const auto& line : ring.newest(least_level(query), most)) {
     if (text.back() != '[') text += ',';
-    append_line(text, *line);
+    telemetry::append_line(text, *line);
   }
   text.append("],\"first\":").append(std::to_string(ring.first()));
   text.append(",\"last\":").append(std::to_string(ring.last()));
@@ -90,9 +90,9 @@ std::string admin::log_lines(Rollout& /*rollout*/, const AdminRequest& request) 
 }
 
 std::unique_ptr<Feed> feeds::log_lines(OverviewSource& /*overview*/, std::string_view query) {
-  const Query parameters(query, {"after", "level"});
-  const uint64_t after = number_of<uint64_t>(parameters, "after", last_log_lines().last());
+  const http::Query parameters(query, {"after", "level"});
+  const uint64_t after = number_of<uint64_t>(parameters, "after", telemetry::last_log_lines().last());
   return std::make_unique<LogFeed>(after, least_level(parameters));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::console

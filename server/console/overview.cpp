@@ -7,7 +7,7 @@
 
 #include "server/support/json_document.h"
 
-namespace sconce::server {
+namespace sconce::server::console {
 namespace {
 
 using Json = OrderedJson;
@@ -28,7 +28,7 @@ Json described(const Overview::Server& server) {
           {"lost_lines", server.lost_lines}};
 }
 
-Json described(const GpuState& gpu) {
+Json described(const telemetry::GpuState& gpu) {
   return {{"uuid", gpu.uuid},
           {"utilization", value_or_null(gpu.utilization)},
           {"memory_used", value_or_null(gpu.memory_used)},
@@ -37,7 +37,7 @@ Json described(const GpuState& gpu) {
 }
 
 Json described(const Overview::Model& model) {
-  const Totals& totals = model.totals;
+  const scheduling::Totals& totals = model.totals;
   Json batches = Json::array();
   for (const auto& [rows, batch] : totals.batches) batches.push_back(Json::array({rows, batch.count}));
   return {{"name", model.name},
@@ -66,7 +66,7 @@ Json described(const Overview::Model& model) {
           {"output_ns", totals.output_ns},
           {"latency", totals.latency},
           {"batches", std::move(batches)},
-          {"rejected", totals.failures_by_reason[static_cast<size_t>(FailureReason::kRejected)]},
+          {"rejected", totals.failures_by_reason[static_cast<size_t>(scheduling::FailureReason::kRejected)]},
           {"sequences", model.sequences},
           {"loops", model.loops},
           {"tokens", model.tokens},
@@ -77,8 +77,8 @@ Json described(const Overview::Operation& operation) {
   return {{"id", operation.id},
           {"model", operation.model},
           {"version", std::to_string(operation.version)},
-          {"state", state_name(operation.state)},
-          {"phase", phase_name(operation.phase)},
+          {"state", rollout::state_name(operation.state)},
+          {"phase", rollout::phase_name(operation.phase)},
           {"bytes", operation.bytes},
           {"total", operation.total},
           {"seconds", operation.seconds},
@@ -99,7 +99,7 @@ Json list_of(const std::vector<Value>& values) {
 }
 
 uint64_t refused(const Overview::Model& model) noexcept {
-  return model.totals.failures_by_reason[static_cast<size_t>(FailureReason::kRejected)];
+  return model.totals.failures_by_reason[static_cast<size_t>(scheduling::FailureReason::kRejected)];
 }
 
 const Overview::Model* same_model(const Overview* before, const Overview::Model& model) noexcept {
@@ -145,10 +145,10 @@ std::string overview_document(const Overview& now, const std::vector<Alert>& ale
   Json json = {{"time", now.time}, {"server", described(now.server)}};
   json["gpus"] = list_of(now.gpus);
   json["models"] = list_of(now.models);
-  json["latency_bounds_us"] = kLatencyBuckets;
+  json["latency_bounds_us"] = scheduling::kLatencyBuckets;
   json["operations"] = list_of(now.operations);
   json["alerts"] = list_of(alerts);
   return dump(json);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::console

@@ -11,7 +11,7 @@
 #include "server/scheduling/statistics.h"
 #include "server/telemetry/gpu_metrics.h"
 
-namespace sconce::server {
+namespace sconce::server::console {
 
 struct Overview {
   struct Server {
@@ -40,7 +40,7 @@ struct Overview {
     std::vector<std::string> devices;
     std::vector<std::string> lost;  // for replicas whose device was lost, the reason
     int64_t queue = 0;
-    Totals totals;
+    scheduling::Totals totals;
     uint64_t sequences = 0;
     int64_t loops = 0;
     uint64_t tokens = 0;
@@ -51,15 +51,15 @@ struct Overview {
     uint64_t id = 0;
     std::string model, label;
     int64_t version = 1;
-    server::Operation::State state = server::Operation::State::kRunning;
-    server::Operation::Phase phase = server::Operation::Phase::kStarting;
+    rollout::Operation::State state = rollout::Operation::State::kRunning;
+    rollout::Operation::Phase phase = rollout::Operation::Phase::kStarting;
     uint64_t bytes = 0, total = 0;
     double seconds = 0;
   };
 
   double time = 0;  // seconds since 1970
   Server server;
-  std::vector<GpuState> gpus;
+  std::vector<telemetry::GpuState> gpus;
   std::vector<Model> models;
   std::vector<Operation> operations;
 };
@@ -74,4 +74,4 @@ std::vector<Alert> alerts_of(const Overview& now, const Overview* before);
 
 std::string overview_document(const Overview& now, const std::vector<Alert>& alerts);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::console

@@ -13,7 +13,7 @@
 #include "server/telemetry/metrics.h"
 #include "server/weights/store/peer_weights.h"
 
-namespace sconce::server {
+namespace sconce::server::console {
 namespace {
 
 // Seconds for which an operation is shown after its end.
@@ -32,23 +32,23 @@ double cpu_seconds() noexcept {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-uint64_t count_answers(const std::vector<ConnectionCounters>& counters) noexcept {
+uint64_t count_answers(const std::vector<http::ConnectionCounters>& counters) noexcept {
   uint64_t sum = 0;
-  for (const ConnectionCounters& one : counters)
+  for (const http::ConnectionCounters& one : counters)
     for (const auto& route : one.responses)
       for (const auto& status : route) sum += status.load(std::memory_order_relaxed);
   return sum;
 }
 
-const char* state_of(const Catalog::Version& version) {
+const char* state_of(const registry::Catalog::Version& version) {
   switch (version.state) {
-    case Catalog::State::kLoading:
+    case registry::Catalog::State::kLoading:
       return "LOADING";
-    case Catalog::State::kReady:
+    case registry::Catalog::State::kReady:
       return version.fault().empty() ? "READY" : "UNAVAILABLE";
-    case Catalog::State::kNotServing:
+    case registry::Catalog::State::kNotServing:
       return "HELD";
-    case Catalog::State::kUnavailable:
+    case registry::Catalog::State::kUnavailable:
       return "UNAVAILABLE";
     default:
       return "UNLOADED";
@@ -74,17 +74,17 @@ void describe_replicas(const Model& model, Overview::Model& one) {
   }
 }
 
-void describe_served(const ServedModel& served, Overview::Model& one) {
+void describe_served(const registry::ServedModel& served, Overview::Model& one) {
   one.replicas = served.replicas();
   one.queue = served.pending();
   one.totals = served.statistics().totals();
-  if (const Sequences* const sequences = served.sequences()) one.sequences = sequences->counts().live;
+  if (const scheduling::Sequences* const sequences = served.sequences()) one.sequences = sequences->counts().live;
   if (served.loop() != nullptr) {
-    const LoopCounts& loops = served.statistics().loops();
+    const scheduling::LoopCounts& loops = served.statistics().loops();
     one.loops = loops.running.load(std::memory_order_relaxed);
     one.tokens = loops.tokens.load(std::memory_order_relaxed);
   }
-  const ModelWeights* const weights = served.find_weights();
+  const registry::ModelWeights* const weights = served.find_weights();
   if (weights == nullptr) return;
   if (weights->stored()) one.weights_problem = weights->stored()->status().problem;
   describe_weights(weights->model(), one);
@@ -96,7 +96,7 @@ void describe_served(const ServedModel& served, Overview::Model& one) {
   }
 }
 
-Overview::Model described(const Catalog::Entry& entry, const Catalog::Version& version) {
+Overview::Model described(const registry::Catalog::Entry& entry, const registry::Catalog::Version& version) {
   Overview::Model one;
   one.name = entry.name;
   one.version = version.version();
@@ -108,35 +108,35 @@ Overview::Model described(const Catalog::Entry& entry, const Catalog::Version& v
   return one;
 }
 
-std::vector<Overview::Operation> operations_of(const OperationLog& log) {
+std::vector<Overview::Operation> operations_of(const rollout::OperationLog& log) {
   std::vector<Overview::Operation> operations;
-  for (const std::shared_ptr<Operation>& operation : log.list()) {
-    const Operation::View view = operation->view();
-    if (view.state != Operation::State::kRunning && view.seconds_over > kShown) continue;
+  for (const std::shared_ptr<rollout::Operation>& operation : log.list()) {
+    const rollout::Operation::View view = operation->view();
+    if (view.state != rollout::Operation::State::kRunning && view.seconds_over > kShown) continue;
     operations.push_back({operation->id, operation->model, operation->label, operation->version, view.state, view.phase,
                           view.bytes, view.total, view.seconds});
   }
   return operations;
 }
 
-Overview overview_of(const Rollout& rollout, const Telemetry& telemetry, int64_t readers) {
-  const std::shared_ptr<const Catalog> catalog = rollout.repository.snapshot();
+Overview overview_of(const rollout::Rollout& rollout, const telemetry::Telemetry& telemetry, int64_t readers) {
+  const std::shared_ptr<const registry::Catalog> catalog = rollout.repository.snapshot();
   Overview now;
   now.time = now_seconds();
   now.server.version = version();
-  now.server.instance = instance_name();
+  now.server.instance = weights::instance_name();
   now.server.started = telemetry.start_time;
   now.server.draining = rollout.draining.load(std::memory_order_relaxed);
   now.server.ready = !now.server.draining && catalog->is_ready();
-  now.server.resident_bytes = resident_bytes();
+  now.server.resident_bytes = telemetry::resident_bytes();
   now.server.cpu_seconds = cpu_seconds();
   now.server.connections = telemetry.connections.all();
   now.server.consoles = readers;
   now.server.requests = count_answers(telemetry.counters);
   now.server.lost_lines = lost_log_lines();
   for (const auto& [name, away] : catalog->away()) now.server.away.push_back(name + ": " + away.reason);
-  for (const Catalog::Entry& entry : catalog->entries())
-    for (const Catalog::Version& version : entry.versions) now.models.push_back(described(entry, version));
+  for (const registry::Catalog::Entry& entry : catalog->entries())
+    for (const registry::Catalog::Version& version : entry.versions) now.models.push_back(described(entry, version));
   now.operations = operations_of(rollout.operations);
   return now;
 }
@@ -199,8 +199,8 @@ void OverviewSource::forget() noexcept {
 }
 
 std::unique_ptr<Feed> feeds::overview(OverviewSource& source, std::string_view query) {
-  const Query none(query, {});
+  const http::Query none(query, {});
   return std::make_unique<OverviewFeed>(source);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::console

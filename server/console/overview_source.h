@@ -13,7 +13,7 @@
 #include "server/telemetry/gpu_metrics.h"
 #include "server/telemetry/telemetry.h"
 
-namespace sconce::server {
+namespace sconce::server::console {
 
 class OverviewSource {
  public:
@@ -21,7 +21,8 @@ class OverviewSource {
   static constexpr std::chrono::seconds kPeriod{1};
 
   // Both arguments outlive the source.
-  OverviewSource(Rollout& rollout, const Telemetry& telemetry) : rollout_(rollout), telemetry_(telemetry) {}
+  OverviewSource(rollout::Rollout& rollout, const telemetry::Telemetry& telemetry)
+      : rollout_(rollout), telemetry_(telemetry) {}
   OverviewSource(const OverviewSource&) = delete;
 
   // A reader of the events. It must not outlive the source.
@@ -44,9 +45,9 @@ class OverviewSource {
   void make(Clock::time_point now);
   void forget() noexcept;
 
-  Rollout& rollout_;
-  const Telemetry& telemetry_;
-  GpuReader gpus_;
+  rollout::Rollout& rollout_;
+  const telemetry::Telemetry& telemetry_;
+  telemetry::GpuReader gpus_;
   PeerWatch peers_{rollout_};
   int64_t readers_ = 0;
   uint64_t number_ = 0;  // of the event
@@ -55,4 +56,4 @@ class OverviewSource {
   Clock::time_point due_{};
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::console

@@ -6,7 +6,7 @@
 
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::console {
 namespace {
 
 // The page runs only its own scripts and sends requests only to its own server.
@@ -44,7 +44,7 @@ const PageFile* find_page_file(std::string_view name) {
   return found != kPageFiles.data() + kPageFiles.size() ? found : nullptr;
 }
 
-void answer_page_file(const PageFile& file, Coding accepts, std::string_view known, Response& response) {
+void answer_page_file(const PageFile& file, http::Coding accepts, std::string_view known, http::Response& response) {
   const Fields& fields = fields_of(file);
   response.type = file.type;
   response.fields = fields.plain;
@@ -52,15 +52,15 @@ void answer_page_file(const PageFile& file, Coding accepts, std::string_view kno
     response.status = 304;
     return;
   }
-  if (accepts == Coding::kGzip) {
+  if (accepts == http::Coding::kGzip) {
     response.fields = fields.gzip;
     response.segments.push_back({file.gzip.data(), file.gzip.size()});
     return;
   }
   BodyBuffer compressed, plain;
   compressed.append(reinterpret_cast<const char*>(file.gzip.data()), file.gzip.size());
-  decompress(Coding::kGzip, compressed, 0, file.bytes, plain);
+  http::decompress(http::Coding::kGzip, compressed, 0, file.bytes, plain);
   response.set_text({reinterpret_cast<const char*>(plain.begin()), plain.size()});
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::console

@@ -8,7 +8,7 @@
 #include "server/http/compression.h"
 #include "server/http/response.h"
 
-namespace sconce::server {
+namespace sconce::server::console {
 
 struct PageFile {
   std::string_view name, type;
@@ -21,6 +21,6 @@ extern const std::span<const PageFile> kPageFiles;  // empty: the build has no c
 
 const PageFile* find_page_file(std::string_view name);  // null: unknown name
 // 200, or 304 if the client has the file. known: the request's If-None-Match.
-void answer_page_file(const PageFile& file, Coding accepts, std::string_view known, Response& response);
+void answer_page_file(const PageFile& file, http::Coding accepts, std::string_view known, http::Response& response);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::console

@@ -9,7 +9,7 @@
 #include "server/support/failure.h"
 #include "server/support/json_document.h"
 
-namespace sconce::server {
+namespace sconce::server::console {
 namespace {
 
 constexpr std::chrono::seconds kPeriod{10}, kPatience{2};
@@ -21,7 +21,7 @@ std::string shown(const std::string& version, uint64_t weight_version) {
 }
 
 // The weights in a server's answer to GET .../weights; empty if unknown.
-std::string served_by(const Answer& answer) {
+std::string served_by(const http::Answer& answer) {
   const OrderedJson json = OrderedJson::parse(answer.body, nullptr, false);
   if (!answer.ok() || !json.is_object()) return {};
   const auto name = json.find("weight_version");
@@ -51,13 +51,13 @@ struct PeerWatch::Question {
 
 std::vector<PeerWatch::Question> PeerWatch::questions() const {
   std::vector<Question> found;
-  const std::shared_ptr<const Catalog> catalog = rollout_.repository.snapshot();
-  for (const Catalog::Entry& entry : catalog->entries()) {
-    for (const Catalog::Version& version : entry.versions) {
+  const std::shared_ptr<const registry::Catalog> catalog = rollout_.repository.snapshot();
+  for (const registry::Catalog::Entry& entry : catalog->entries()) {
+    for (const registry::Catalog::Version& version : entry.versions) {
       if (!version.model || version.model->is_pipeline()) continue;
-      const std::vector<PushRecord> pushes = rollout_.pushes.list(place_of(version.model));
-      const auto last = std::find_if(pushes.rbegin(), pushes.rend(), [](const PushRecord& push) {
-        return push.state == PushState::kCommitted && push.terms.set.empty();
+      const std::vector<rollout::PushRecord> pushes = rollout_.pushes.list(rollout::place_of(version.model));
+      const auto last = std::find_if(pushes.rbegin(), pushes.rend(), [](const rollout::PushRecord& push) {
+        return push.state == rollout::PushState::kCommitted && push.terms.set.empty();
       });
       if (last == pushes.rend() || last->terms.members.size() < 2) continue;
       Question question{entry.name, version.version(), last->terms.members, last->terms.authorization, {}, 0};
@@ -67,7 +67,7 @@ std::vector<PeerWatch::Question> PeerWatch::questions() const {
       for (const WeightSetInfo& set : version.model->model().weight_sets()) {
         if (set.state != WeightState::kActive) continue;
         question.weight_version = set.weight_version;
-        question.ours = shown(weights_name(set.weight_version, set.label), set.weight_version);
+        question.ours = shown(rollout::weights_name(set.weight_version, set.label), set.weight_version);
       }
       found.push_back(std::move(question));
     }
@@ -75,7 +75,7 @@ std::vector<PeerWatch::Question> PeerWatch::questions() const {
   return found;
 }
 
-PeerWatch::Others PeerWatch::ask(const Rollout& rollout, const std::vector<Question>& questions) {
+PeerWatch::Others PeerWatch::ask(const rollout::Rollout& rollout, const std::vector<Question>& questions) {
   Others others;
   for (const Question& question : questions) {
     for (const std::string& url : question.urls) {
@@ -83,7 +83,7 @@ PeerWatch::Others PeerWatch::ask(const Rollout& rollout, const std::vector<Quest
       std::string theirs;
       // A server that must not be asked, or cannot be reached, is not reported.
       const bool asked = succeeds([&] {
-        const std::string path = admin_path(question.model, std::to_string(question.version)) + "/weights";
+        const std::string path = http::admin_path(question.model, std::to_string(question.version)) + "/weights";
         theirs = served_by(rollout.peers.client(url, question.authorization, kPatience).get(path));
       });
       if (asked && !theirs.empty() && theirs != question.ours)
@@ -118,4 +118,4 @@ PeerWatch::Others PeerWatch::look(Clock::time_point now) {
   return known_->others;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::console

@@ -16,7 +16,7 @@
 #include "sconce/mutex.h"
 #include "server/rollout/rollout.h"
 
-namespace sconce::server {
+namespace sconce::server::console {
 
 class PeerWatch {
  public:
@@ -30,7 +30,7 @@ class PeerWatch {
   // By name and version of the model.
   using Others = std::map<std::pair<std::string, int64_t>, std::vector<Other>>;
 
-  explicit PeerWatch(Rollout& rollout) : rollout_(rollout) {}
+  explicit PeerWatch(rollout::Rollout& rollout) : rollout_(rollout) {}
 
   // The current findings. Starts another poll, if one is due.
   Others look(Clock::time_point now);
@@ -42,12 +42,12 @@ class PeerWatch {
     Others others SCONCE_GUARDED_BY(mutex);
   };
   struct Question;
-  static Others ask(const Rollout& rollout, const std::vector<Question>& questions);
+  static Others ask(const rollout::Rollout& rollout, const std::vector<Question>& questions);
   std::vector<Question> questions() const;
 
-  Rollout& rollout_;
+  rollout::Rollout& rollout_;
   const std::shared_ptr<Known> known_ = std::make_shared<Known>();  // shared with the polling thread
   Clock::time_point due_{};
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::console

@@ -14,7 +14,7 @@
 #include "server/api/methods.h"
 #include "server/codecs/tensor_request.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 // The gRPC status codes that the program uses.
 enum class GrpcCode : uint8_t {
@@ -79,18 +79,18 @@ class GrpcWaiter {
 class GrpcInference {
  public:
   // bytes: the message's size. Returns false if the call is refused; status() has the reason.
-  virtual bool admit(GrpcMethod method, const GrpcCaller& caller, size_t bytes, GrpcWaiter& waiter) noexcept = 0;
+  virtual bool admit(api::GrpcMethod method, const GrpcCaller& caller, size_t bytes, GrpcWaiter& waiter) noexcept = 0;
   // The message has grown to `bytes`. Returns false like admit().
   virtual bool grow(size_t bytes) noexcept = 0;
   // `request` and its views live until release().
-  virtual void run(const TensorRequest& request) noexcept = 0;
+  virtual void run(const codecs::TensorRequest& request) noexcept = 0;
   // Instead of run(), for a malformed message.
   virtual void refuse(GrpcStatus status) noexcept = 0;
   // The client has disconnected. On any thread between admit() and release().
   virtual void cancel() noexcept = 0;
   // After finished().
   virtual const GrpcStatus& status() const noexcept = 0;
-  virtual const TensorAnswer& answer() const noexcept = 0;  // if status() is kOk
+  virtual const codecs::TensorAnswer& answer() const noexcept = 0;  // if status() is kOk
   // Makes the next answer, after the previous one was sent and was not the last. Ends with finished() again.
   virtual void next() noexcept = 0;
   // The answer has `bytes` bytes: from now on the client must read it in time.
@@ -107,15 +107,15 @@ class GrpcHost {
   // Answers any method except inference. request: the message as JSON. done: called once, on any thread, possibly
   // within the call; `text` is the answer's message as JSON. Returns null if there is nothing to cancel.
   using Done = std::function<void(const GrpcStatus& status, std::string_view text)>;
-  virtual std::shared_ptr<GrpcAnswering> answer(GrpcMethod method, const GrpcCaller& caller, std::string_view request,
-                                                Done done) noexcept = 0;
+  virtual std::shared_ptr<GrpcAnswering> answer(api::GrpcMethod method, const GrpcCaller& caller,
+                                                std::string_view request, Done done) noexcept = 0;
   // Null: no memory.
   virtual GrpcInference* inference() noexcept = 0;
   // Calls `work` on a thread for long work, or on this thread if there is none. peer: the client, as in GrpcCaller;
   // clients are served round-robin.
   virtual void lend(std::string_view peer, std::function<void()> work) noexcept = 0;
   // Counts a call that ended without an inference and without an answer of the program.
-  virtual void count(GrpcMethod method, GrpcCode code) noexcept = 0;
+  virtual void count(api::GrpcMethod method, GrpcCode code) noexcept = 0;
   // The calling thread is idle: it returns cached memory to the system.
   virtual void rest() noexcept = 0;
   virtual void log(bool is_error, std::string_view text) noexcept = 0;
@@ -169,4 +169,4 @@ using OpenGrpcServer = GrpcServer*(GrpcHost& host, const GrpcOptions& options, s
 #define SCONCE_GRPC_OPEN sconce_grpc_open_3
 #define SCONCE_GRPC_OPEN_NAME "sconce_grpc_open_3"
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

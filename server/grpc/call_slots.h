@@ -11,20 +11,20 @@
 #include "server/registry/repository.h"
 #include "server/support/cached_snapshot.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 class CallSlots {
   struct alignas(64) Place {
     Mutex mutex;
-    CachedSnapshot<Catalog> catalog;
-    CachedSnapshot<CredentialSet> credentials;
+    CachedSnapshot<registry::Catalog> catalog;
+    CachedSnapshot<http::CredentialSet> credentials;
   };
 
  public:
   static constexpr size_t kPlaces = 16;
 
   // first: index of the first place in the models' counters.
-  CallSlots(const Repository& repository, const Credentials& credentials, size_t first)
+  CallSlots(const registry::Repository& repository, const http::Credentials& credentials, size_t first)
       : repository_(repository), credentials_(credentials), first_(first) {}
 
   // Drops snapshots of unused places, so that they do not keep unloaded models alive.
@@ -41,8 +41,8 @@ class CallSlots {
     explicit Slot(CallSlots& slots) : slots_(slots), at_(mine()), lock_(slots.places_[at_].mutex) {}
     size_t index() const noexcept { return slots_.first_ + at_; }
     // Valid while the slot is held.
-    const Catalog& catalog() { return slots_.places_[at_].catalog.of(slots_.repository_); }
-    const CredentialSet& credentials() { return slots_.places_[at_].credentials.of(slots_.credentials_); }
+    const registry::Catalog& catalog() { return slots_.places_[at_].catalog.of(slots_.repository_); }
+    const http::CredentialSet& credentials() { return slots_.places_[at_].credentials.of(slots_.credentials_); }
 
    private:
     static size_t mine() noexcept {
@@ -56,10 +56,10 @@ class CallSlots {
   };
 
  private:
-  const Repository& repository_;
-  const Credentials& credentials_;
+  const registry::Repository& repository_;
+  const http::Credentials& credentials_;
   const size_t first_;
   std::array<Place, kPlaces> places_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

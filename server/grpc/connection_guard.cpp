@@ -14,7 +14,7 @@
 
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 using Clock = ConnectionGuard::Clock;
@@ -238,4 +238,4 @@ void ConnectionGuard::shut_down(Connection& connection, Why why, Clock::time_poi
   succeeds([&] { log_warn(lines_, "gRPC connection of {} closed: {}", connection.peer, reason_of(why)); });
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

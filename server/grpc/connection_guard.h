@@ -20,13 +20,14 @@
 #include "server/support/log.h"
 #include "server/telemetry/metrics.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 class ConnectionGuard {
  public:
   using Clock = std::chrono::steady_clock;
 
-  ConnectionGuard(const ConnectionRecord::Limits& limits, uint64_t calls, CallCounters& counters, LogLimit& lines)
+  ConnectionGuard(const ConnectionRecord::Limits& limits, uint64_t calls, telemetry::CallCounters& counters,
+                  LogLimit& lines)
       : limits_(limits), most_calls_(calls), counters_(counters), lines_(lines), debts_(limits) {}
 
   size_t size() const noexcept { return connections_.size(); }
@@ -72,7 +73,7 @@ class ConnectionGuard {
 
   const ConnectionRecord::Limits limits_;
   const uint64_t most_calls_;  // per connection
-  CallCounters& counters_;
+  telemetry::CallCounters& counters_;
   LogLimit& lines_;
   PeerDebts debts_;
   std::vector<Connection> connections_;
@@ -82,4 +83,4 @@ class ConnectionGuard {
   bool busy_ = false;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -1,6 +1,6 @@
 #include "server/grpc/connection_record.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 ConnectionRecord::Why ConnectionRecord::count(const ConnectionLook& now, Clock::time_point time,
                                               const Limits& limits) noexcept {
@@ -40,4 +40,4 @@ ConnectionRecord::Why ConnectionRecord::count(const ConnectionLook& now, Clock::
   return debt_.bytes > allowed ? Why::kBytes : Why::kNone;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -10,7 +10,7 @@
 #include "server/support/pace.h"
 #include "server/telemetry/metrics.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 // The state of a connection at one poll.
 struct ConnectionLook {
@@ -22,7 +22,7 @@ struct ConnectionLook {
 class ConnectionRecord {
  public:
   using Clock = std::chrono::steady_clock;
-  using Why = CallCounters::Closed;  // kNone: it may stay
+  using Why = telemetry::CallCounters::Closed;  // kNone: it may stay
 
   struct Limits {
     int64_t empty_streams = 0;  // maximum per kWindow
@@ -82,4 +82,4 @@ class ConnectionRecord {
   Debt debt_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -6,9 +6,10 @@
 #include "server/support/json_document.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
+using api::GrpcMethod;
 using Json = OrderedJson;
 
 std::string text_of(const Json& message, const char* key) {
@@ -151,4 +152,4 @@ std::string answer_message(GrpcMethod method, std::string_view document) {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -9,7 +9,7 @@
 #include "server/api/methods.h"
 #include "server/http/router.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 // A message as a request to its route.
 struct RouteRequest {
@@ -19,8 +19,8 @@ struct RouteRequest {
 };
 
 // kInvalidArgument; kUnsupported for a repository name, because this server's repositories have no names.
-RouteRequest route_request(GrpcMethod method, std::string_view message);
+RouteRequest route_request(api::GrpcMethod method, std::string_view message);
 // The answer's message as JSON.
-std::string answer_message(GrpcMethod method, std::string_view document);
+std::string answer_message(api::GrpcMethod method, std::string_view document);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

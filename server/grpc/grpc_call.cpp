@@ -11,14 +11,15 @@
 #include "server/support/failure.h"
 #include "server/support/log.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 constexpr size_t kMaxFreeMemory = 256 * 1024;  // maximum memory kept by a free call
 
-const Route& infer_route() {
-  static const Route& route = *std::find_if(kRoutes.begin(), kRoutes.end(),
-                                            [](const Route& r) { return form_of(r) == Inference::Form::kInfer; });
+const api::Route& infer_route() {
+  static const api::Route& route = *std::find_if(api::kRoutes.begin(), api::kRoutes.end(), [](const api::Route& r) {
+    return api::form_of(r) == codecs::Inference::Form::kInfer;
+  });
   return route;
 }
 
@@ -48,7 +49,7 @@ bool GrpcCall::do_step(const Step& step) noexcept {
   return waiter != nullptr;
 }
 
-bool GrpcCall::admit(GrpcMethod method, const GrpcCaller& caller, size_t bytes, GrpcWaiter& waiter) noexcept {
+bool GrpcCall::admit(api::GrpcMethod method, const GrpcCaller& caller, size_t bytes, GrpcWaiter& waiter) noexcept {
   return !do_step([&] {
     mutex_.assert_held();
     waiter_ = &waiter;
@@ -61,8 +62,8 @@ bool GrpcCall::admit(GrpcMethod method, const GrpcCaller& caller, size_t bytes, 
   });
 }
 
-bool GrpcCall::start(GrpcMethod method, const GrpcCaller& caller, size_t bytes) {
-  Admission& admission = room_.admission();
+bool GrpcCall::start(api::GrpcMethod method, const GrpcCaller& caller, size_t bytes) {
+  api::Admission& admission = room_.admission();
   state_ = State::kAdmitted;
   method_ = method;
   status_ = {};
@@ -74,8 +75,9 @@ bool GrpcCall::start(GrpcMethod method, const GrpcCaller& caller, size_t bytes) 
   call_.begin({caller.request_id, caller.traceparent, caller.weights, caller.affinity}, request_id_, start_, deadline_);
   Slot slot(room_.slots());
   const LogRequest log_request(request_id_, peer_);
-  const CredentialSet::Refusal refusal = refusal_of(admission.config, room_.telemetry(), slot.credentials(),
-                                                    &infer_route(), kPublic, caller.authorization, false);
+  const http::CredentialSet::Refusal refusal =
+      api::refusal_of(admission.config, room_.telemetry(), slot.credentials(), &infer_route(), http::kPublic,
+                      caller.authorization, false);
   if (refusal.status != 0) {
     http_status_ = refusal.status;
     status_ = {grpc_code(refusal.status), std::string(refusal.message)};
@@ -101,7 +103,7 @@ bool GrpcCall::grow(size_t bytes) noexcept {
   return admitted && !finished;
 }
 
-void GrpcCall::run(const TensorRequest& request) noexcept {
+void GrpcCall::run(const codecs::TensorRequest& request) noexcept {
   do_step([&] {
     mutex_.assert_held();
     if (state_ != State::kAdmitted) return false;  // cancelled meanwhile
@@ -127,20 +129,21 @@ void GrpcCall::refuse(GrpcStatus status) noexcept {
   });
 }
 
-bool GrpcCall::begin(const TensorRequest& request, Slot& slot) {
-  Admission& admission = room_.admission();
+bool GrpcCall::begin(const codecs::TensorRequest& request, Slot& slot) {
+  api::Admission& admission = room_.admission();
   const size_t at = request.model.find('@');
   model_ = request.model.substr(0, at);
   const std::string_view set = at == std::string_view::npos ? std::string_view() : request.model.substr(at + 1);
-  const Call::Target target{model_, request.version, set};
+  const api::Call::Target target{model_, request.version, set};
   request_ = &request;
-  ModelUse model = call_.find(slot.catalog(), slot.index(), target);
+  registry::ModelUse model = call_.find(slot.catalog(), slot.index(), target);
   if (!model) {
     wait();
     return false;
   }
-  const bool streamed = method_ == GrpcMethod::kModelStreamInfer;
-  call_.open(std::move(model), target, streamed ? Inference::Form::kInferStream : Inference::Form::kInfer, false);
+  const bool streamed = method_ == api::GrpcMethod::kModelStreamInfer;
+  call_.open(std::move(model), target,
+             streamed ? codecs::Inference::Form::kInferStream : codecs::Inference::Form::kInfer, false);
   call_.inference().decode(request, &admission.shared_memory);
   if (call_.choose_weights(request_id_)) return run_decoded();
   wait();
@@ -172,7 +175,7 @@ bool GrpcCall::answer_run() {
   call_.inference().encode(answer_);
   name_weights();
   size_t bytes = 0;
-  for (const TensorAnswer::Output& output : answer_.outputs) bytes += output.bytes;
+  for (const codecs::TensorAnswer::Output& output : answer_.outputs) bytes += output.bytes;
   call_.hold_answer(bytes);
   call_.trace_outputs();
   call_.inference().succeed();
@@ -183,8 +186,8 @@ bool GrpcCall::answer_run() {
 
 // The next answer of a decode loop. The model holds the inference until the loop has ended.
 bool GrpcCall::answer_token() {
-  const DecodeLoop::Look look = call_.take_tokens(1);
-  if (look == DecodeLoop::Look::kWait) {
+  const scheduling::DecodeLoop::Look look = call_.take_tokens(1);
+  if (look == scheduling::DecodeLoop::Look::kWait) {
     state_ = State::kWaiting;
     return false;
   }
@@ -264,10 +267,10 @@ void GrpcCall::resume() noexcept {
 // Handles the notice of a call whose client still waits.
 bool GrpcCall::go_on(Slot& slot) {
   switch (call_.noticed()) {
-    case Call::Holder::kLoader:
+    case api::Call::Holder::kLoader:
       call_.check_load();
       return begin(*request_, slot);
-    case Call::Holder::kReader:
+    case api::Call::Holder::kReader:
       call_.take_weights();
       return run_decoded();
     default:
@@ -361,7 +364,7 @@ void GrpcCall::release() noexcept {
 
 // Writes the access log, metrics and the trace.
 void GrpcCall::record() noexcept {
-  Admission& admission = room_.admission();
+  api::Admission& admission = room_.admission();
   const Clock::duration time = room_.now() - start_;
   const GrpcCode code = cut_off_ != GrpcCode::kOk ? cut_off_ : status_.code;
   room_.count(method_, code, time);
@@ -369,13 +372,13 @@ void GrpcCall::record() noexcept {
     mutex_.assert_held();
     const LogRequest log_request(request_id_, peer_);
     if (admission.config.access_log)
-      log_access(std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(method_)]), static_cast<int>(code),
-                 sent_, time);
+      api::log_access(std::string("gRPC ").append(api::kGrpcMethodNames[static_cast<size_t>(method_)]),
+                      static_cast<int>(code), sent_, time);
     if (!call_.traced() || held()) return;
-    TraceRecord record;
+    telemetry::TraceRecord record;
     record.method_and_path =
-        std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(method_)]).append(" ").append(model_);
-    record.route = kGrpcMethodNames[static_cast<size_t>(method_)];
+        std::string("gRPC ").append(api::kGrpcMethodNames[static_cast<size_t>(method_)]).append(" ").append(model_);
+    record.route = api::kGrpcMethodNames[static_cast<size_t>(method_)];
     record.status = http_status_;
     record.grpc_code = static_cast<int>(code);
     call_.record(std::move(record), request_id_, encoded_);
@@ -384,7 +387,7 @@ void GrpcCall::record() noexcept {
 
 void GrpcCall::clean() noexcept {
   call_.clear();
-  Inference& inference = call_.inference();
+  codecs::Inference& inference = call_.inference();
   if (room_.admission().request_memory.is_tight() || inference.capacity() > kMaxFreeMemory) inference.trim(0);
   message_room_.give_back();
   request_id_.begin({});
@@ -394,7 +397,7 @@ void GrpcCall::clean() noexcept {
   state_ = State::kFree;
 }
 
-CallRoom::CallRoom(Admission& admission, Telemetry& telemetry, TimerQueue& clock, size_t first_place)
+CallRoom::CallRoom(api::Admission& admission, telemetry::Telemetry& telemetry, TimerQueue& clock, size_t first_place)
     : admission_(admission),
       telemetry_(telemetry),
       clock_(clock),
@@ -460,8 +463,8 @@ void CallRoom::give_up_late(GrpcCall::Clock::time_point now) noexcept {
   }
 }
 
-void CallRoom::count(GrpcMethod method, GrpcCode code, std::chrono::nanoseconds time) noexcept {
+void CallRoom::count(api::GrpcMethod method, GrpcCode code, std::chrono::nanoseconds time) noexcept {
   telemetry_.calls.add(static_cast<size_t>(method), static_cast<size_t>(code), time);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

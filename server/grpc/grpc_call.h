@@ -25,7 +25,7 @@
 #include "server/support/timer_queue.h"
 #include "server/telemetry/telemetry.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 class CallRoom;
 
@@ -36,15 +36,15 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
   GrpcCall(CallRoom& room, TimerQueue& clock);
   ~GrpcCall() override;
 
-  bool admit(GrpcMethod method, const GrpcCaller& caller, size_t bytes, GrpcWaiter& waiter) noexcept override;
+  bool admit(api::GrpcMethod method, const GrpcCaller& caller, size_t bytes, GrpcWaiter& waiter) noexcept override;
   bool grow(size_t bytes) noexcept override;
-  void run(const TensorRequest& request) noexcept override;
+  void run(const codecs::TensorRequest& request) noexcept override;
   void refuse(GrpcStatus status) noexcept override;
   void cancel() noexcept override;
   // Only the waiter calls these two, between finished() and next() or release(). Meanwhile no thread writes the
   // members.
   const GrpcStatus& status() const noexcept override SCONCE_NO_THREAD_SAFETY_ANALYSIS { return status_; }
-  const TensorAnswer& answer() const noexcept override SCONCE_NO_THREAD_SAFETY_ANALYSIS { return answer_; }
+  const codecs::TensorAnswer& answer() const noexcept override SCONCE_NO_THREAD_SAFETY_ANALYSIS { return answer_; }
   void sending(size_t bytes) noexcept override;
   void next() noexcept override;
   void release() noexcept override;
@@ -58,15 +58,15 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
   static void notify(void* call) noexcept;  // on the thread of the holder
   void resume() noexcept;
   // Steps. True: the call has finished.
-  bool start(GrpcMethod method, const GrpcCaller& caller, size_t bytes) SCONCE_REQUIRES(mutex_);
-  bool begin(const TensorRequest& request, Slot& slot) SCONCE_REQUIRES(mutex_);
+  bool start(api::GrpcMethod method, const GrpcCaller& caller, size_t bytes) SCONCE_REQUIRES(mutex_);
+  bool begin(const codecs::TensorRequest& request, Slot& slot) SCONCE_REQUIRES(mutex_);
   void wait() SCONCE_REQUIRES(mutex_);
   bool go_on(Slot& slot) SCONCE_REQUIRES(mutex_);
   bool run_decoded() SCONCE_REQUIRES(mutex_);
   bool answer_run() SCONCE_REQUIRES(mutex_);
   bool answer_token() SCONCE_REQUIRES(mutex_);
   void name_weights() noexcept SCONCE_REQUIRES(mutex_);
-  bool held() const noexcept SCONCE_REQUIRES(mutex_) { return call_.holder() != Call::Holder::kNone; }
+  bool held() const noexcept SCONCE_REQUIRES(mutex_) { return call_.holder() != api::Call::Holder::kNone; }
   bool fail(const std::exception_ptr& problem) noexcept SCONCE_REQUIRES(mutex_);
   void cut_off(bool late) noexcept SCONCE_REQUIRES(mutex_);
   bool end_waiting(GrpcCode code, ErrorCode error, const char* message) noexcept SCONCE_REQUIRES(mutex_);
@@ -81,20 +81,20 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
   State state_ SCONCE_GUARDED_BY(mutex_) = State::kFree;
   // kCancelled or kDeadlineExceeded: the client left while an answer was sent that was not to be the last.
   GrpcCode cut_off_ SCONCE_GUARDED_BY(mutex_) = GrpcCode::kOk;
-  bool released_ SCONCE_GUARDED_BY(mutex_) = false;                   // by the waiter, while there is still a holder
-  const TensorRequest* request_ SCONCE_GUARDED_BY(mutex_) = nullptr;  // while its model is being loaded
-  GrpcMethod method_ SCONCE_GUARDED_BY(mutex_) = GrpcMethod::kModelInfer;
+  bool released_ SCONCE_GUARDED_BY(mutex_) = false;  // by the waiter, while there is still a holder
+  const codecs::TensorRequest* request_ SCONCE_GUARDED_BY(mutex_) = nullptr;  // while its model is being loaded
+  api::GrpcMethod method_ SCONCE_GUARDED_BY(mutex_) = api::GrpcMethod::kModelInfer;
   GrpcWaiter* waiter_ SCONCE_GUARDED_BY(mutex_) = nullptr;
   GrpcStatus status_ SCONCE_GUARDED_BY(mutex_);
   int http_status_ SCONCE_GUARDED_BY(mutex_) = 200;  // the corresponding HTTP status, for traces
-  TensorAnswer answer_ SCONCE_GUARDED_BY(mutex_);
+  codecs::TensorAnswer answer_ SCONCE_GUARDED_BY(mutex_);
   char weight_version_[20] SCONCE_GUARDED_BY(mutex_) = {};  // decimal digits
 
   Clock::time_point start_ SCONCE_GUARDED_BY(mutex_), deadline_ SCONCE_GUARDED_BY(mutex_),
       encoded_ SCONCE_GUARDED_BY(mutex_);
   RequestId request_id_ SCONCE_GUARDED_BY(mutex_);
   std::string peer_ SCONCE_GUARDED_BY(mutex_), model_ SCONCE_GUARDED_BY(mutex_);
-  Call call_ SCONCE_GUARDED_BY(mutex_);  // except what its holder uses
+  api::Call call_ SCONCE_GUARDED_BY(mutex_);  // except what its holder uses
   BudgetShare message_room_ SCONCE_GUARDED_BY(mutex_);
   size_t sent_ SCONCE_GUARDED_BY(mutex_) = 0;
   ThreadPool::Task task_;  // resumes the call
@@ -108,11 +108,11 @@ class GrpcCall final : public GrpcInference, private TimerQueue::Alarm {
 class CallRoom {
  public:
   // std::system_error, std::bad_alloc: no thread can be started.
-  CallRoom(Admission& admission, Telemetry& telemetry, TimerQueue& clock, size_t first_place);
+  CallRoom(api::Admission& admission, telemetry::Telemetry& telemetry, TimerQueue& clock, size_t first_place);
   ~CallRoom();
 
-  Admission& admission() noexcept { return admission_; }
-  Telemetry& telemetry() noexcept { return telemetry_; }
+  api::Admission& admission() noexcept { return admission_; }
+  telemetry::Telemetry& telemetry() noexcept { return telemetry_; }
   CallSlots& slots() noexcept { return slots_; }
   GrpcCall* take();  // std::bad_alloc
   void give(GrpcCall& call) noexcept;
@@ -129,13 +129,13 @@ class CallRoom {
   void end_sending(GrpcCall& call) noexcept;
   // Ends calls whose clients read their answers too slowly.
   void give_up_late(GrpcCall::Clock::time_point now) noexcept;
-  void count(GrpcMethod method, GrpcCode code, std::chrono::nanoseconds time) noexcept;
+  void count(api::GrpcMethod method, GrpcCode code, std::chrono::nanoseconds time) noexcept;
 
  private:
   static constexpr size_t kMaxFree = 256;  // free calls
 
-  Admission& admission_;
-  Telemetry& telemetry_;
+  api::Admission& admission_;
+  telemetry::Telemetry& telemetry_;
   TimerQueue& clock_;
   CallSlots slots_;
   std::atomic<int64_t> taken_{0};
@@ -146,4 +146,4 @@ class CallRoom {
   ThreadPool resumers_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -13,16 +13,17 @@
 #include "server/support/failure.h"
 #include "server/support/log.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 constexpr size_t kWithoutRoute = SIZE_MAX;
 
 // The index of a method's route in the table.
-size_t route_index(Method method, std::string_view path) {
-  for (size_t i = 0; i < kRoutes.size(); ++i) {
-    if (kRoutes[i].method != method || (kRoutes[i].listeners & kPublic) == 0) continue;
-    if (std::find(kRoutes[i].paths.begin(), kRoutes[i].paths.end(), path) != kRoutes[i].paths.end()) return i;
+size_t route_index(http::Method method, std::string_view path) {
+  for (size_t i = 0; i < api::kRoutes.size(); ++i) {
+    if (api::kRoutes[i].method != method || (api::kRoutes[i].listeners & http::kPublic) == 0) continue;
+    if (std::find(api::kRoutes[i].paths.begin(), api::kRoutes[i].paths.end(), path) != api::kRoutes[i].paths.end())
+      return i;
   }
   return kWithoutRoute;
 }
@@ -30,9 +31,9 @@ size_t route_index(Method method, std::string_view path) {
 struct MethodRoutes {
   size_t asks, changes;
 };
-using enum Method;
-const std::array<MethodRoutes, kGrpcMethods>& method_routes() {
-  static const std::array<MethodRoutes, kGrpcMethods> routes{
+using enum http::Method;
+const std::array<MethodRoutes, api::kGrpcMethods>& method_routes() {
+  static const std::array<MethodRoutes, api::kGrpcMethods> routes{
 #define METHOD(name, method, path) MethodRoutes{route_index(method, path), route_index(kPost, path)},
 #include "server/api/methods.def"
 #undef METHOD
@@ -40,11 +41,11 @@ const std::array<MethodRoutes, kGrpcMethods>& method_routes() {
   return routes;
 }
 
-RouteMatch match_of(GrpcMethod method, const RouteRequest& request) {
+http::RouteMatch match_of(api::GrpcMethod method, const RouteRequest& request) {
   const MethodRoutes& routes = method_routes()[static_cast<size_t>(method)];
   const std::string_view model = request.model;
-  RouteMatch match;
-  match.result = RouteMatch::Result::kFound;
+  http::RouteMatch match;
+  match.result = http::RouteMatch::Result::kFound;
   match.route = request.changes ? routes.changes : routes.asks;
   match.model = model.substr(0, model.find('@'));
   if (match.model.size() < model.size()) match.set = model.substr(match.model.size() + 1);
@@ -56,11 +57,11 @@ RouteMatch match_of(GrpcMethod method, const RouteRequest& request) {
 }  // namespace
 
 void GrpcDocument::check_routes() {
-  for (size_t i = 0; i < static_cast<size_t>(GrpcMethod::kModelInfer); ++i)
+  for (size_t i = 0; i < static_cast<size_t>(api::GrpcMethod::kModelInfer); ++i)
     SCONCE_CHECK(method_routes()[i].asks != kWithoutRoute, kInternal, "a gRPC method has no route");
 }
 
-GrpcDocument::GrpcDocument(CallRoom& room, GrpcMethod method, const GrpcCaller& caller, GrpcHost::Done done)
+GrpcDocument::GrpcDocument(CallRoom& room, api::GrpcMethod method, const GrpcCaller& caller, GrpcHost::Done done)
     : Alarm(room.clock()),
       room_(room),
       method_(method),
@@ -110,19 +111,19 @@ bool GrpcDocument::start(std::string_view authorization, std::string_view messag
 }
 
 bool GrpcDocument::begin(std::string_view authorization, std::string_view message) {
-  Admission& admission = room_.admission();
+  api::Admission& admission = room_.admission();
   const LogRequest log_request(id_, peer_);
   request_ = route_request(method_, message);
   match_ = match_of(method_, request_);
-  const Route& route = route_of(match_);
+  const api::Route& route = api::route_of(match_);
   CallSlots::Slot slot(room_.slots());
-  const CredentialSet::Refusal refusal =
-      refusal_of(admission.config, room_.telemetry(), slot.credentials(), &route, kPublic, authorization, false);
+  const http::CredentialSet::Refusal refusal = api::refusal_of(admission.config, room_.telemetry(), slot.credentials(),
+                                                               &route, http::kPublic, authorization, false);
   if (refusal.status != 0) {
     status_ = {grpc_code(refusal.status), std::string(refusal.message)};
     return true;
   }
-  if (const auto* const control = std::get_if<OnControlThread>(&route.handler)) {
+  if (const auto* const control = std::get_if<api::OnControlThread>(&route.handler)) {
     execute(*control);
     return false;
   }
@@ -131,15 +132,15 @@ bool GrpcDocument::begin(std::string_view authorization, std::string_view messag
 
 // loaded: the wait for the model has ended.
 bool GrpcDocument::answer(CallSlots::Slot& slot, bool loaded) {
-  const OnIoThread& handler = std::get<OnIoThread>(route_of(match_).handler);
-  const RequestView request{room_.admission(), room_.telemetry(), slot.catalog(), match_, request_.body};
-  Response response;
+  const api::OnIoThread& handler = std::get<api::OnIoThread>(api::route_of(match_).handler);
+  const api::RequestView request{room_.admission(), room_.telemetry(), slot.catalog(), match_, request_.body};
+  http::Response response;
   response.reset();
-  DocumentCall document(call_);
+  api::DocumentCall document(call_);
   const bool written =
       loaded ? document.resume(handler, request, response) : document.write(handler, request, response);
   if (written) {
-    text_ = answer_message(method_, response.text().view().substr(Response::kHeadRoom));
+    text_ = answer_message(method_, response.text().view().substr(http::Response::kHeadRoom));
     return true;
   }
   state_ = State::kWaiting;
@@ -148,7 +149,7 @@ bool GrpcDocument::answer(CallSlots::Slot& slot, bool loaded) {
   return false;
 }
 
-void GrpcDocument::execute(const OnControlThread& handler) {
+void GrpcDocument::execute(const api::OnControlThread& handler) {
   const auto executed = [self = shared_from_this()](const std::exception_ptr& problem) {
     self->do_step([&] {
       self->mutex_.assert_held();
@@ -157,7 +158,7 @@ void GrpcDocument::execute(const OnControlThread& handler) {
       return true;
     });
   };
-  start_control(room_.admission(), handler, match_, request_.body, id_, peer_, executed);
+  api::start_control(room_.admission(), handler, match_, request_.body, id_, peer_, executed);
   state_ = State::kExecuting;
 }
 
@@ -241,9 +242,10 @@ void GrpcDocument::report() noexcept {
   succeeds([&] {
     if (!room_.admission().config.access_log) return;
     const LogRequest log_request(id_, peer_);
-    log_access(std::string("gRPC ").append(kGrpcMethodNames[static_cast<size_t>(method_)]), code, bytes, time);
+    api::log_access(std::string("gRPC ").append(api::kGrpcMethodNames[static_cast<size_t>(method_)]), code, bytes,
+                    time);
   });
   done_(status_, text_);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -26,7 +26,7 @@
 #include "server/support/thread_pool.h"
 #include "server/support/timer_queue.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 class GrpcDocument final : public GrpcAnswering,
                            public std::enable_shared_from_this<GrpcDocument>,
@@ -38,7 +38,7 @@ class GrpcDocument final : public GrpcAnswering,
   static void check_routes();
 
   // done: as in GrpcHost::answer(). std::bad_alloc
-  GrpcDocument(CallRoom& room, GrpcMethod method, const GrpcCaller& caller, GrpcHost::Done done);
+  GrpcDocument(CallRoom& room, api::GrpcMethod method, const GrpcCaller& caller, GrpcHost::Done done);
   ~GrpcDocument() override;
 
   // Call this once. `done` is called within, or later on another thread. Returns whether the call can be cancelled.
@@ -55,7 +55,7 @@ class GrpcDocument final : public GrpcAnswering,
   // Steps. True: the call has its status.
   bool begin(std::string_view authorization, std::string_view message) SCONCE_REQUIRES(mutex_);
   bool answer(CallSlots::Slot& slot, bool loaded) SCONCE_REQUIRES(mutex_);
-  void execute(const OnControlThread& handler) SCONCE_REQUIRES(mutex_);
+  void execute(const api::OnControlThread& handler) SCONCE_REQUIRES(mutex_);
   bool end_waiting(GrpcCode code, const char* message, Self& released) noexcept SCONCE_REQUIRES(mutex_);
   bool fail(const std::exception_ptr& problem) noexcept SCONCE_REQUIRES(mutex_);
   // Executes `step`, and then, without the mutex, reports the end of the call if the step ended it.
@@ -64,7 +64,7 @@ class GrpcDocument final : public GrpcAnswering,
   void report() noexcept SCONCE_NO_THREAD_SAFETY_ANALYSIS;
 
   CallRoom& room_;
-  const GrpcMethod method_;
+  const api::GrpcMethod method_;
   const GrpcHost::Done done_;
   const std::string peer_;
   const Clock::time_point start_, deadline_;
@@ -73,12 +73,12 @@ class GrpcDocument final : public GrpcAnswering,
   Mutex mutex_;
   State state_ SCONCE_GUARDED_BY(mutex_) = State::kNew;
   RouteRequest request_ SCONCE_GUARDED_BY(mutex_);
-  RouteMatch match_ SCONCE_GUARDED_BY(mutex_);  // views request_
-  Call call_ SCONCE_GUARDED_BY(mutex_);
+  http::RouteMatch match_ SCONCE_GUARDED_BY(mutex_);  // views request_
+  api::Call call_ SCONCE_GUARDED_BY(mutex_);
   // Each keeps the call alive for its task: resume_self_ until the notice, late_self_ from the deadline on.
   Self resume_self_ SCONCE_GUARDED_BY(mutex_), late_self_ SCONCE_GUARDED_BY(mutex_);
   GrpcStatus status_ SCONCE_GUARDED_BY(mutex_);
   std::string text_ SCONCE_GUARDED_BY(mutex_);
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -20,7 +20,7 @@
 #include "server/support/memory/free_memory.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 namespace asio = boost::asio;
@@ -54,7 +54,7 @@ OpenGrpcServer* open_library() {
   return open;
 }
 
-GrpcOptions options_of(const Admission& admission) {
+GrpcOptions options_of(const api::Admission& admission) {
   const ServerConfig& config = admission.config;
   const auto milliseconds = [](std::chrono::microseconds time) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(time);
@@ -97,7 +97,7 @@ void GrpcFront::Descriptor::reset(int number) noexcept {
   number_ = number;
 }
 
-GrpcFront::GrpcFront(Admission& admission, Telemetry& telemetry, TimerQueue& clock, size_t first_place)
+GrpcFront::GrpcFront(api::Admission& admission, telemetry::Telemetry& telemetry, TimerQueue& clock, size_t first_place)
     : admission_(admission),
       telemetry_(telemetry),
       room_(admission, telemetry, clock, first_place),
@@ -124,12 +124,12 @@ GrpcFront::~GrpcFront() {
 void GrpcFront::listen(const Address& address) {
   asio::io_context context;
   tcp::acceptor acceptor(context);
-  const tcp::endpoint endpoint = listen_on(acceptor, address);
+  const tcp::endpoint endpoint = http::listen_on(acceptor, address);
   boost::system::error_code ec;
   listener_.reset(acceptor.release(ec));
   SCONCE_CHECK(!ec, kIo, "cannot listen on ", address.host, ":", address.port, ": ", ec.message());
-  address_ = address_text(endpoint);
-  loopback_ = server::is_loopback(endpoint);
+  address_ = http::address_text(endpoint);
+  loopback_ = http::is_loopback(endpoint);
 }
 
 void GrpcFront::start() {
@@ -217,8 +217,8 @@ void GrpcFront::look() noexcept {
   });
 }
 
-std::shared_ptr<GrpcAnswering> GrpcFront::answer(GrpcMethod method, const GrpcCaller& caller, std::string_view message,
-                                                 Done done) noexcept {
+std::shared_ptr<GrpcAnswering> GrpcFront::answer(api::GrpcMethod method, const GrpcCaller& caller,
+                                                 std::string_view message, Done done) noexcept {
   std::shared_ptr<GrpcDocument> call;
   if (!succeeds([&] { call = std::make_shared<GrpcDocument>(room_, method, caller, done); })) {
     room_.count(method, GrpcCode::kResourceExhausted, {});
@@ -268,4 +268,4 @@ void GrpcFront::log(bool is_error, std::string_view text) noexcept {
   });
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

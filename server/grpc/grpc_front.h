@@ -20,12 +20,12 @@
 #include "server/support/timer_queue.h"
 #include "server/telemetry/telemetry.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 class GrpcFront final : private GrpcHost {
  public:
   // Binds and listens. first_place: as in CallSlots. kUnavailable without libsconce_grpc; kIo, kInvalidArgument.
-  GrpcFront(Admission& admission, Telemetry& telemetry, TimerQueue& clock, size_t first_place);
+  GrpcFront(api::Admission& admission, telemetry::Telemetry& telemetry, TimerQueue& clock, size_t first_place);
   ~GrpcFront();
 
   std::string address() const { return address_; }  // with the port that the system chose
@@ -48,11 +48,11 @@ class GrpcFront final : private GrpcHost {
     int number_;
   };
 
-  std::shared_ptr<GrpcAnswering> answer(GrpcMethod method, const GrpcCaller& caller, std::string_view request,
+  std::shared_ptr<GrpcAnswering> answer(api::GrpcMethod method, const GrpcCaller& caller, std::string_view request,
                                         Done done) noexcept override;
   GrpcInference* inference() noexcept override;
   void lend(std::string_view peer, std::function<void()> work) noexcept override;
-  void count(GrpcMethod method, GrpcCode code) noexcept override { room_.count(method, code, {}); }
+  void count(api::GrpcMethod method, GrpcCode code) noexcept override { room_.count(method, code, {}); }
   void rest() noexcept override;
   void log(bool is_error, std::string_view text) noexcept override;
 
@@ -63,8 +63,8 @@ class GrpcFront final : private GrpcHost {
   void note_connections(size_t closed) noexcept;
   void look() noexcept;
 
-  Admission& admission_;
-  Telemetry& telemetry_;
+  api::Admission& admission_;
+  telemetry::Telemetry& telemetry_;
   CallRoom room_;
   Descriptor listener_, wake_;
   std::string address_;
@@ -77,4 +77,4 @@ class GrpcFront final : private GrpcHost {
   std::thread thread_, stopper_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 double seconds_of(PeerDebts::Clock::duration time) noexcept { return std::chrono::duration<double>(time).count(); }
@@ -40,4 +40,4 @@ ConnectionRecord::Debt PeerDebts::take(const std::string& address, Clock::time_p
   return debt;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -9,7 +9,7 @@
 
 #include "server/grpc/connection_record.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 class PeerDebts {
  public:
@@ -37,4 +37,4 @@ class PeerDebts {
   std::map<std::string, Record> debts_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

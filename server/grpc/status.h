@@ -3,7 +3,7 @@
 
 #include "server/grpc/boundary.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 // The code for an HTTP status, which every error of the server has. Same as Triton's, where Triton has that error: a
 // full queue or a missing model is kUnavailable.
@@ -43,4 +43,4 @@ constexpr GrpcCode grpc_code(int http_status) noexcept {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -4,7 +4,7 @@
 
 #include "src/support/hex.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 // Limit of a chunked body's overhead.
@@ -176,4 +176,4 @@ void ChunkDecoder::expect(char c, char expected, State next) noexcept {
   state_ = next;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class ChunkDecoder {
  public:
@@ -66,4 +66,4 @@ class ChunkDecoder {
   const char* problem_ = nullptr;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -10,7 +10,7 @@
 
 #include "server/support/pace.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 // Returns the time. Tests replace it with a clock that stands still.
 using NowFunction = std::chrono::steady_clock::time_point() noexcept;
@@ -55,4 +55,4 @@ class ClientClock {
   Pace pace_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -10,7 +10,7 @@
 #include "sconce/check.h"
 #include "server/support/trim.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 // windowBits of zlib: 15 for its own format, plus 16 for gzip's.
@@ -155,4 +155,4 @@ void compress(Coding coding, Response& response) {
                                             : "Content-Encoding: deflate\r\nVary: Accept-Encoding\r\n";
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -9,7 +9,7 @@
 #include "server/http/response.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 enum class Coding : int8_t { kIdentity, kGzip, kDeflate };
 
@@ -28,4 +28,4 @@ void decompress(Coding coding, const BodyBuffer& body, size_t aligned_at, uint64
 // bytes.
 void compress(Coding coding, Response& response);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

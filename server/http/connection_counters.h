@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 struct alignas(64) ConnectionCounters {
   using Counter = std::atomic<uint64_t>;
@@ -32,4 +32,4 @@ struct alignas(64) ConnectionCounters {
   }
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -6,7 +6,7 @@
 #include "src/support/excerpt.h"
 #include "src/support/hex.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 std::optional<Sha256Digest> content_digest(std::string_view field) {
   if (trim(field).empty()) return std::nullopt;
@@ -41,4 +41,4 @@ Sha256Digest digest_from_hex(std::string_view text) {
   return *digest;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class InputBuffer {
  public:
@@ -60,4 +60,4 @@ class InputBuffer {
   size_t mark_ = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

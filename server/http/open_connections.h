@@ -9,7 +9,7 @@
 
 #include "server/http/router.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class OpenConnections {
  public:
@@ -47,4 +47,4 @@ class OpenConnections {
   std::array<std::atomic<int64_t>, 3> of_{};
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -6,7 +6,7 @@
 #include "sconce/check.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 Query::Query(std::string_view query, std::initializer_list<std::string_view> known) {
   if (query.empty()) return;
@@ -40,4 +40,4 @@ bool Query::flag(std::string_view key) const {
   return true;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

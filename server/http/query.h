@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class Query {
  public:
@@ -24,4 +24,4 @@ class Query {
   std::vector<std::pair<std::string, std::string>> parameters_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -9,7 +9,7 @@
 
 #include "server/http/request_parser.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class RepeatedHead {
  public:
@@ -45,4 +45,4 @@ class RepeatedHead {
   uint64_t content_length_ = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

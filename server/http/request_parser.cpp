@@ -7,10 +7,10 @@
 
 #include "server/support/trim.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
-namespace http = boost::beast::http;
+namespace beast_http = boost::beast::http;
 
 constexpr char kFolded[] = "malformed request: a folded header line";
 
@@ -39,31 +39,31 @@ RequestParser::RequestParser(uint64_t max_body_bytes) : max_body_bytes_(max_body
 void RequestParser::refuse(int status, const char* problem, error_code& ec) noexcept {
   status_ = status;
   problem_ = problem;
-  ec = http::error::bad_value;
+  ec = beast_http::error::bad_value;
 }
 
 int RequestParser::status(error_code ec) const noexcept {
   if (problem_ != nullptr) return status_;
-  if (ec == http::error::body_limit) return 413;
+  if (ec == beast_http::error::body_limit) return 413;
   return 400;
 }
 
 std::string_view RequestParser::problem(error_code ec) const noexcept {
   if (problem_ != nullptr) return problem_;
-  if (ec == http::error::body_limit) return "request body is larger than max_body_bytes";
-  if (ec == http::error::bad_version) return "malformed request line, or not HTTP/1.0 or HTTP/1.1";
+  if (ec == beast_http::error::body_limit) return "request body is larger than max_body_bytes";
+  if (ec == beast_http::error::bad_version) return "malformed request line, or not HTTP/1.0 or HTTP/1.1";
   // The server sets no limit, so this error is Beast's, for folded lines.
-  if (ec == http::error::header_limit) return kFolded;
-  if (ec == http::error::bad_method) return "malformed request: method";
-  if (ec == http::error::bad_target) return "malformed request: target";
-  if (ec == http::error::bad_field || ec == http::error::bad_value || ec == http::error::bad_obs_fold ||
-      ec == http::error::bad_line_ending) {
+  if (ec == beast_http::error::header_limit) return kFolded;
+  if (ec == beast_http::error::bad_method) return "malformed request: method";
+  if (ec == beast_http::error::bad_target) return "malformed request: target";
+  if (ec == beast_http::error::bad_field || ec == beast_http::error::bad_value ||
+      ec == beast_http::error::bad_obs_fold || ec == beast_http::error::bad_line_ending) {
     return "malformed request: header field";
   }
-  if (ec == http::error::bad_content_length || ec == http::error::multiple_content_length) {
+  if (ec == beast_http::error::bad_content_length || ec == beast_http::error::multiple_content_length) {
     return "malformed or contradictory Content-Length";
   }
-  if (ec == http::error::bad_transfer_encoding) return "malformed or contradictory Transfer-Encoding";
+  if (ec == beast_http::error::bad_transfer_encoding) return "malformed or contradictory Transfer-Encoding";
   return "malformed request";
 }
 
@@ -197,7 +197,7 @@ size_t RequestParser::collect_chunks(std::string_view here, error_code& ec) {
     }
     const uint64_t room = max_body_bytes_ - std::min<uint64_t>(body_->size(), max_body_bytes_);
     if (step.data.size() > room || chunks_.announced() > room - step.data.size()) {
-      ec = http::error::body_limit;
+      ec = beast_http::error::body_limit;
       break;
     }
     if (!step.data.empty()) body_->append(step.data.data(), step.data.size());
@@ -221,4 +221,4 @@ RequestParser::Decoded RequestParser::decode_chunks(std::string_view here, std::
   return decoded;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

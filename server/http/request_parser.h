@@ -16,7 +16,7 @@
 #include "server/http/router.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 struct RequestHeader {
   Method method = Method::kOther;
@@ -100,4 +100,4 @@ class RequestParser final : public boost::beast::http::basic_parser<true> {
   bool has_host_ = false, has_origin_ = false, has_length_ = false, has_coding_ = false;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

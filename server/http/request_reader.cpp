@@ -8,7 +8,7 @@
 
 #include "server/support/memory/request_budget.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -224,4 +224,4 @@ void RequestReader::trim(size_t keep) noexcept {
   largest_ = 0;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -27,7 +27,7 @@
 #include "server/support/memory/request_budget.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class RequestReader {
  public:
@@ -145,4 +145,4 @@ class RequestReader {
   Refusal refusal_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cstring>
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 std::string_view reason_phrase(int status) noexcept {
@@ -131,4 +131,4 @@ std::string_view Response::finish(bool http11, bool close, bool head_only, std::
   return {start, bytes + (head_only ? 0 : text_bytes())};
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -11,7 +11,7 @@
 
 #include "server/support/text_buffer.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 namespace content_type {
 constexpr std::string_view kJson = "application/json";
@@ -89,4 +89,4 @@ class Response {
   TextBuffer text_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 // Tensors of at most this total size become part of the text.
@@ -53,4 +53,4 @@ size_t ResponseWriter::write(error_code& ec) {
   return sent;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

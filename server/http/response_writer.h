@@ -14,7 +14,7 @@
 #include "server/http/transport.h"
 #include "server/support/pace.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class ResponseWriter {
  public:
@@ -60,4 +60,4 @@ class ResponseWriter {
   bool close_ = false;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -7,7 +7,7 @@
 #include "sconce/check.h"
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 // Removes the first segment of a path that starts with '/'.
@@ -170,4 +170,4 @@ std::string_view query_value(std::string_view query, std::string_view key) noexc
   return {};
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 enum class Method : int8_t { kGet, kPost, kDelete, kPut, kOther };  // HEAD counts as kGet
 
@@ -66,4 +66,4 @@ CanonicalTarget canonical_target(std::string_view target);
 // matches nothing.
 std::string_view query_value(std::string_view query, std::string_view key) noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -12,7 +12,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 std::string_view last_reason() noexcept {
@@ -155,4 +155,4 @@ std::string TlsStream::problem() const {
   return std::string(reason_);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

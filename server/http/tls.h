@@ -15,7 +15,7 @@ struct ssl_ctx_st;
 struct ssl_st;
 }
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class TlsContext {
  public:
@@ -73,4 +73,4 @@ class TlsStream {
   std::string_view reason_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -109,4 +109,4 @@ void Transport::close() noexcept {
   socket_ = Descriptor();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

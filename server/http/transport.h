@@ -10,7 +10,7 @@
 #include "server/http/tls.h"
 #include "server/support/files/descriptor.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class Transport {
  public:
@@ -52,4 +52,4 @@ class Transport {
   bool writable_ = false;           // whether to wait for POLLOUT
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -16,7 +16,7 @@
 #include "server/http/request_parser.h"
 #include "server/http/transport.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 // Small enough that the bytes are still in the cache when they are used.
@@ -161,4 +161,4 @@ void Upload::discard() noexcept {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

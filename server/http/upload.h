@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class InputBuffer;
 class RequestParser;
@@ -80,4 +80,4 @@ class Upload {
   int problem_ = 0;  // errno of the closing error
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

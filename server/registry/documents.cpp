@@ -10,18 +10,19 @@
 #include "src/support/excerpt.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 using Json = OrderedJson;
 
 // controls: inputs that clients do not send.
-Json tensors_json(const TensorNames& names, const std::vector<TensorInterface>& tensors,
-                  std::span<const ControlInput> controls = {}) {
+Json tensors_json(const scheduling::TensorNames& names, const std::vector<scheduling::TensorInterface>& tensors,
+                  std::span<const scheduling::ControlInput> controls = {}) {
   Json list = Json::array();
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const TensorInterface& tensor = tensors[i];
-    if (std::any_of(controls.begin(), controls.end(), [&](const ControlInput& c) { return c.input == i; })) continue;
+    const scheduling::TensorInterface& tensor = tensors[i];
+    if (std::any_of(controls.begin(), controls.end(), [&](const scheduling::ControlInput& c) { return c.input == i; }))
+      continue;
     Json json = {{"name", names.name(i)}, {"datatype", tensor.datatype}, {"shape", tensor.shape}};
     // Names the real dtype if values travel as a carrier type.
     if (tensor.dtype &&
@@ -36,7 +37,7 @@ std::string config_type(std::string_view datatype) {
   return datatype == "UNKNOWN" ? "TYPE_INVALID" : "TYPE_" + std::string(datatype);
 }
 
-Json config_tensor(const std::string& name, const TensorInterface& tensor, bool batched) {
+Json config_tensor(const std::string& name, const scheduling::TensorInterface& tensor, bool batched) {
   std::vector<int64_t> dims = tensor.shape;
   if (batched && !dims.empty()) dims.erase(dims.begin());
   return {{"name", name}, {"data_type", config_type(tensor.datatype)}, {"dims", dims}, {"is_shape_tensor", false}};
@@ -56,7 +57,7 @@ std::string_view tensorflow_type(std::string_view datatype) {
 
 Json duration(uint64_t count, uint64_t ns) { return {{"count", count}, {"ns", ns}}; }
 
-Json queue_policy(const BatchPolicy& policy) {
+Json queue_policy(const scheduling::BatchPolicy& policy) {
   return {
       {"timeout_action", policy.reject_late ? "REJECT" : "DELAY"},
       {"default_timeout_microseconds", std::chrono::duration_cast<std::chrono::microseconds>(policy.timeout).count()},
@@ -64,7 +65,7 @@ Json queue_policy(const BatchPolicy& policy) {
       {"max_queue_size", policy.queue}};
 }
 
-Json dynamic_batching(const BatchPolicy& policy) {
+Json dynamic_batching(const scheduling::BatchPolicy& policy) {
   const auto delay = policy.delay.value_or(std::chrono::nanoseconds(0));
   return {{"preferred_batch_size", policy.preferred},
           {"max_queue_delay_microseconds", std::chrono::duration_cast<std::chrono::microseconds>(delay).count()},
@@ -75,15 +76,15 @@ Json dynamic_batching(const BatchPolicy& policy) {
           {"priority_queue_policy", Json::object()}};
 }
 
-Json sequence_batching(const ModelSignature& model, const ModelConfig& settings) {
+Json sequence_batching(const scheduling::ModelSignature& model, const ModelConfig& settings) {
   Json controls = Json::array();
-  for (const ControlInput& control : model.controls) {
-    const TensorInterface& input = model.inputs[control.input];
-    Json json = {{"kind", control_kind_name(control.kind)},
+  for (const scheduling::ControlInput& control : model.controls) {
+    const scheduling::TensorInterface& input = model.inputs[control.input];
+    Json json = {{"kind", scheduling::control_kind_name(control.kind)},
                  {"int32_false_true", Json::array()},
                  {"fp32_false_true", Json::array()},
                  {"bool_false_true", Json::array()}};
-    if (control.kind == ControlInput::Kind::kId)
+    if (control.kind == scheduling::ControlInput::Kind::kId)
       json["data_type"] = config_type(input.datatype);
     else if (input.dtype == DType::kInt32)
       json["int32_false_true"] = {static_cast<int32_t>(control.off), static_cast<int32_t>(control.on)};
@@ -108,15 +109,15 @@ Json structure(const CallSpec& call) {
   return json;
 }
 
-const char* platform_of(const ModelSignature& model) { return model.pipeline ? "ensemble" : "torch_aoti"; }
+const char* platform_of(const scheduling::ModelSignature& model) { return model.pipeline ? "ensemble" : "torch_aoti"; }
 
-Json step_json(const PipelineSpec::Step& step) {
+Json step_json(const scheduling::PipelineSpec::Step& step) {
   Json inputs = Json::object(), outputs = Json::object(), casts = Json::object();
-  for (const PipelineSpec::Input& input : step.inputs) {
+  for (const scheduling::PipelineSpec::Input& input : step.inputs) {
     inputs[input.name] = input.tensor;
     if (input.cast) casts[input.name] = config_type(dtype_oip(*input.cast));
   }
-  for (const PipelineSpec::Output& output : step.outputs) outputs[output.name] = output.tensor;
+  for (const scheduling::PipelineSpec::Output& output : step.outputs) outputs[output.name] = output.tensor;
   const auto version = parse_number<int64_t>(step.version);
   Json json = {{"model_name", step.model},
                {"model_version", version.value_or(-1)},
@@ -175,7 +176,7 @@ std::string server_document(bool shared_memory) {
   return dump({{"name", "sconce"}, {"version", version()}, {"extensions", std::move(extensions)}});
 }
 
-std::string metadata_document(const ModelSignature& model, std::span<const int64_t> versions) {
+std::string metadata_document(const scheduling::ModelSignature& model, std::span<const int64_t> versions) {
   Json json = {{"name", model.name}, {"versions", Json::array()}, {"platform", platform_of(model)}};
   for (const int64_t version : versions) json["versions"].push_back(std::to_string(version));
   json["inputs"] = tensors_json(model.input_names, model.inputs, model.controls);
@@ -184,8 +185,8 @@ std::string metadata_document(const ModelSignature& model, std::span<const int64
   return dump(json);
 }
 
-std::string config_document(const ModelSignature& model, const BatchPolicy& batching, const ModelConfig& settings,
-                            const PipelineSpec* pipeline) {
+std::string config_document(const scheduling::ModelSignature& model, const scheduling::BatchPolicy& batching,
+                            const ModelConfig& settings, const scheduling::PipelineSpec* pipeline) {
   const bool batched = model.max_batch_size > 0;
   Json inputs = Json::array(), outputs = Json::array();
   for (size_t i = 0; i < model.inputs.size(); ++i) {
@@ -234,7 +235,7 @@ std::string config_document(const ModelSignature& model, const BatchPolicy& batc
   for (const auto& [key, value] : model.parameters) config["parameters"][key] = {{"string_value", value}};
   if (pipeline) {
     Json steps = Json::array();
-    for (const PipelineSpec::Step& step : pipeline->steps) steps.push_back(step_json(step));
+    for (const scheduling::PipelineSpec::Step& step : pipeline->steps) steps.push_back(step_json(step));
     config["ensemble_scheduling"] = {{"step", std::move(steps)}};
     return dump(config);
   }
@@ -246,21 +247,21 @@ std::string config_document(const ModelSignature& model, const BatchPolicy& batc
                                       {"profile", Json::array()},
                                       {"passive", false},
                                       {"host_policy", ""}});
-  if (has_sequences(model, settings)) {
+  if (scheduling::has_sequences(model, settings)) {
     config["sequence_batching"] = sequence_batching(model, settings);
   } else if (batching.alone.empty()) {
     config["dynamic_batching"] = dynamic_batching(batching);
   } else {
     config["parameters"]["requests_run_alone"] = {{"string_value", batching.alone}};
   }
-  config["parameters"]["rows_proof"] = {{"string_value", name_of(batching.rows.by)}};
+  config["parameters"]["rows_proof"] = {{"string_value", scheduling::name_of(batching.rows.by)}};
   if (!batching.rows.reason.empty() && batching.rows.reason != batching.alone)
     config["parameters"]["rows_reason"] = {{"string_value", batching.rows.reason}};
   return dump(config);
 }
 
-std::string signature_document(const ModelSignature& model) {
-  const auto tensors = [](const TensorNames& names, const std::vector<TensorInterface>& list) {
+std::string signature_document(const scheduling::ModelSignature& model) {
+  const auto tensors = [](const scheduling::TensorNames& names, const std::vector<scheduling::TensorInterface>& list) {
     Json json = Json::object();
     for (size_t i = 0; i < list.size(); ++i) {
       Json dims = Json::array();
@@ -282,10 +283,10 @@ std::string signature_document(const ModelSignature& model) {
                {"method_name", "tensorflow/serving/predict"}}}}}}}}}});
 }
 
-std::string statistics_document(std::span<const ModelStatistics> models) {
+std::string statistics_document(std::span<const scheduling::ModelStatistics> models) {
   Json list = Json::array();
-  for (const ModelStatistics& m : models) {
-    const Totals& t = m.totals;
+  for (const scheduling::ModelStatistics& m : models) {
+    const scheduling::Totals& t = m.totals;
     Json batches = Json::array();
     for (const auto& [rows, batch] : t.batches) {
       batches.push_back({{"batch_size", rows},
@@ -312,7 +313,7 @@ std::string statistics_document(std::span<const ModelStatistics> models) {
                     {"memory_usage", Json::array({{{"type", "CPU"}, {"id", 0}, {"byte_size", m.constant_bytes}}})}});
     if (m.sets.empty()) continue;
     Json sets = Json::object();
-    for (const ModelSets::Count& set : m.sets) {
+    for (const scheduling::ModelSets::Count& set : m.sets) {
       sets[set.name] = {{"inference_count", set.rows},
                         {"success", duration(set.success, set.total_ns)},
                         {"fail", {{"count", set.failures}}}};
@@ -351,4 +352,4 @@ std::string index_document(std::span<const IndexEntry> entries) {
   return dump(list);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -14,22 +14,22 @@
 #include "server/scheduling/statistics.h"
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // {"error": message}, at most 2048 bytes.
 std::string error_document(std::string_view message);
 // shared_memory: whether the settings allow shared memory.
 std::string server_document(bool shared_memory);
 // GET /v2/models/M. versions: to be listed.
-std::string metadata_document(const ModelSignature& model, std::span<const int64_t> versions);
+std::string metadata_document(const scheduling::ModelSignature& model, std::span<const int64_t> versions);
 // GET /v2/models/M/config. pipeline: null for a model of a package.
-std::string config_document(const ModelSignature& model, const BatchPolicy& batching, const ModelConfig& config,
-                            const PipelineSpec* pipeline);
+std::string config_document(const scheduling::ModelSignature& model, const scheduling::BatchPolicy& batching,
+                            const ModelConfig& config, const scheduling::PipelineSpec* pipeline);
 
 // GET /v1/models/M/metadata, in TensorFlow Serving's format.
-std::string signature_document(const ModelSignature& model);
+std::string signature_document(const scheduling::ModelSignature& model);
 
-std::string statistics_document(std::span<const ModelStatistics> models);
+std::string statistics_document(std::span<const scheduling::ModelStatistics> models);
 
 struct IndexEntry {
   std::string name;
@@ -45,4 +45,4 @@ std::string model_list_document(std::span<const std::string> names);
 std::string status_document(const std::string& name, bool ready, std::span<const IndexEntry> versions);
 std::string index_document(std::span<const IndexEntry> entries);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

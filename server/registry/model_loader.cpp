@@ -12,7 +12,7 @@
 #include "server/support/terminal/load_progress.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr size_t kMaxTasks = 1000;
@@ -39,7 +39,7 @@ bool is_served(const Catalog& catalog, const PackageEntry& package) {
 // Logs one line with all ignored fields of a config.pbtxt.
 void name_ignored(const PackageEntry& package) {
   std::string text;
-  const TritonConfig& triton = *package.triton;
+  const scheduling::TritonConfig& triton = *package.triton;
   if (!triton.name.empty() && triton.name != package.file.stem)
     text = "name '" + triton.name + "': the folder's is served";
   for (const std::string& ignored : triton.ignored) text += (text.empty() ? "" : ", ") + ignored;
@@ -85,9 +85,9 @@ bool sees(const std::vector<PackageEntry>& found, const std::string& stem, const
 }  // namespace
 
 ModelLoader::ModelLoader(const ServerConfig& config, const PackageFinder& finder, Repository& repository,
-                         WeightStore& store, IdleWatch& idle_watch, std::vector<PackageEntry> packages,
-                         std::function<void(std::exception_ptr)> failed, OnDemand* on_demand,
-                         std::span<const PackageFile> files)
+                         weights::WeightStore& store, scheduling::IdleWatch& idle_watch,
+                         std::vector<PackageEntry> packages, std::function<void(std::exception_ptr)> failed,
+                         OnDemand* on_demand, std::span<const PackageFile> files)
     : config_(config),
       finder_(finder),
       repository_(repository),
@@ -297,18 +297,18 @@ void ModelLoader::load(const PackageEntry& package, std::unique_ptr<LoadTrial> t
     trial->warm_up(*loaded.model);
     trial->take(loaded.interface);
     loaded.stored = store_.of(package.name, package.file.version);
-    StartingWeights start = start_weights(package, loaded);
+    weights::StartingWeights start = start_weights(package, loaded);
     if (!config.loop.empty()) {
-      loaded.loop =
-          std::make_shared<const LoopPlan>(plan_loop(read_loop(read_settings_text(config.loop), config.loop),
-                                                     loaded.interface, has_sequences(loaded.interface, config)));
+      loaded.loop = std::make_shared<const scheduling::LoopPlan>(
+          scheduling::plan_loop(scheduling::read_loop(read_settings_text(config.loop), config.loop), loaded.interface,
+                                scheduling::has_sequences(loaded.interface, config)));
     }
     if (!config.golden.empty())
-      loaded.golden = std::make_shared<Golden>(read_golden(config, loaded.interface, *loaded.model));
-    run_warm_up_requests(
-        *loaded.model, loaded.interface, config.warm_up_requests,
-        package.triton ? std::span<const TritonWarmUp>(package.triton->warm_ups) : std::span<const TritonWarmUp>(),
-        [this] { check_not_ending(); });
+      loaded.golden = std::make_shared<weights::Golden>(weights::read_golden(config, loaded.interface, *loaded.model));
+    run_warm_up_requests(*loaded.model, loaded.interface, config.warm_up_requests,
+                         package.triton ? std::span<const scheduling::TritonWarmUp>(package.triton->warm_ups)
+                                        : std::span<const scheduling::TritonWarmUp>(),
+                         [this] { check_not_ending(); });
     const ModelInfo& info = loaded.model->info();
     const std::string ready =
         fmt::format("model {} version {} is ready: {} replicas, {} weight bytes, loaded in {:.1f} ms", package.name,
@@ -326,7 +326,7 @@ void ModelLoader::load(const PackageEntry& package, std::unique_ptr<LoadTrial> t
       if (trial->ended_well()) check_rows(package, config, served);
     };
     if (!loaded.stored) return repository_.publish(package, std::move(loaded), tell);
-    for (const std::shared_ptr<StoredWeights> stored = loaded.stored;;) {
+    for (const std::shared_ptr<weights::StoredWeights> stored = loaded.stored;;) {
       {
         const MutexLock lock(stored->write_mutex());
         if (stored->revision() == start.revision) {
@@ -345,7 +345,7 @@ void ModelLoader::load(const PackageEntry& package, std::unique_ptr<LoadTrial> t
       log_error("model {} version {} cannot be loaded: {}", package.name, package.file.version, printable(reason));
     // An earlier load may still be guarded.
     if (const auto stored = store_.of(package.name, package.file.version); stored && !serves(package))
-      succeeds([&] { leave_watch(*stored); });
+      succeeds([&] { weights::leave_watch(*stored); });
     if (ending_) throw;
     // For a model that is loaded on demand, waiters are notified, and OnDemand remembers the failure for a while.
     if (!package.file.on_demand || repository_.snapshot()->look_up(package.name))
@@ -365,9 +365,9 @@ bool ModelLoader::serves(const PackageEntry& package) const {
          });
 }
 
-StartingWeights ModelLoader::start_weights(const PackageEntry& package, LoadedModel& loaded) {
+weights::StartingWeights ModelLoader::start_weights(const PackageEntry& package, LoadedModel& loaded) {
   const ModelConfig config = repository_.config_of(package);
-  StartingWeights start = server::start_weights(
+  weights::StartingWeights start = weights::start_weights(
       {package.name, package.file.version, *loaded.model, config, loaded.stored.get(), ending_, finder_.signatures()});
   loaded.refused = start.refused;
   return start;
@@ -534,4 +534,4 @@ bool ModelLoader::update_known(const std::string& stem, const std::vector<Packag
   return taken;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -28,7 +28,7 @@
 #include "server/weights/store/starting_weights.h"
 #include "server/weights/store/weight_store.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class ModelLoader {
  public:
@@ -38,9 +38,10 @@ class ModelLoader {
   // packages: loaded first. failed: called once, on the loader thread, if one of them cannot be loaded and
   // exit_on_error is set. idle_watch: notified of models' runs; calls wake(). on_demand: the models that are loaded on
   // demand, including those in `files`; null: all models are loaded at start.
-  ModelLoader(const ServerConfig& config, const PackageFinder& finder, Repository& repository, WeightStore& store,
-              IdleWatch& idle_watch, std::vector<PackageEntry> packages, std::function<void(std::exception_ptr)> failed,
-              OnDemand* on_demand = nullptr, std::span<const PackageFile> files = {});
+  ModelLoader(const ServerConfig& config, const PackageFinder& finder, Repository& repository,
+              weights::WeightStore& store, scheduling::IdleWatch& idle_watch, std::vector<PackageEntry> packages,
+              std::function<void(std::exception_ptr)> failed, OnDemand* on_demand = nullptr,
+              std::span<const PackageFile> files = {});
   ~ModelLoader() { stop(); }
 
   // The models in the files, by name and version. If a file cannot be opened, throws with exit_on_error; otherwise the
@@ -50,7 +51,7 @@ class ModelLoader {
 
   // Called on the loader thread before a loaded model is served, while no other thread can find it. Set it before
   // start().
-  using Loaded = std::function<void(const std::shared_ptr<ServedModel>&, const StartingWeights&)>;
+  using Loaded = std::function<void(const std::shared_ptr<ServedModel>&, const weights::StartingWeights&)>;
   void on_loaded(Loaded loaded) { loaded_ = std::move(loaded); }
   // program: runs trials of models on dummy inputs (TrialSettings::program). waiting: a child process of it that waits
   // for a task, or null. The trial of the first model starts now, while the server still starts. Call this before
@@ -108,7 +109,7 @@ class ModelLoader {
   void check_rows(const PackageEntry& package, const ModelConfig& config, const std::shared_ptr<ServedModel>& served);
   void check_not_ending() const;  // kUnavailable
   bool serves(const PackageEntry& package) const;
-  StartingWeights start_weights(const PackageEntry& package, LoadedModel& loaded);
+  weights::StartingWeights start_weights(const PackageEntry& package, LoadedModel& loaded);
   // The packages found for a model, and the first error that prevented others from being opened.
   struct Found {
     std::vector<PackageEntry> versions;
@@ -135,8 +136,8 @@ class ModelLoader {
   const ServerConfig& config_;
   const PackageFinder& finder_;
   Repository& repository_;
-  WeightStore& store_;
-  IdleWatch& idle_watch_;
+  weights::WeightStore& store_;
+  scheduling::IdleWatch& idle_watch_;
   OnDemand* const on_demand_;
   std::vector<PackageEntry> first_;
   const std::function<void(std::exception_ptr)> failed_;
@@ -163,4 +164,4 @@ class ModelLoader {
   std::thread thread_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

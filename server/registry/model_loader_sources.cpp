@@ -7,7 +7,7 @@
 #include "server/support/failure.h"
 #include "server/support/log.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 // Longest interval between polls: a change that the kernel does not report, such as a folder that is mounted over
@@ -60,7 +60,7 @@ void ModelLoader::check_rows(const PackageEntry& package, const ModelConfig& con
   checks_.add(package, served->interface(), config,
               {.served = [weak] { return !weak.expired(); },
                .contradict =
-                   [weak, config](const InvarianceFinding& found) {
+                   [weak, config](const scheduling::InvarianceFinding& found) {
                      if (const auto model = weak.lock()) model->end_sharing(found, config);
                    }});
 }
@@ -207,4 +207,4 @@ std::set<std::string> ModelLoader::names_of(const std::string& stem) const {
   return names;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

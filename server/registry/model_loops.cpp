@@ -2,25 +2,25 @@
 
 #include <algorithm>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
-ModelLoops::ModelLoops(ServedModel& served, SequenceHost& host, std::shared_ptr<const LoopPlan> plan,
-                       const ModelConfig& config, TimerQueue& clock)
+ModelLoops::ModelLoops(ServedModel& served, scheduling::SequenceHost& host,
+                       std::shared_ptr<const scheduling::LoopPlan> plan, const ModelConfig& config, TimerQueue& clock)
     : served_(served),
       plan_(std::move(plan)),
       clock_(clock),
-      rows_(plan_->rows > 0
-                ? std::make_unique<DecodeBatch>(served.interface(), *plan_, host, *served.sequences(), served.policy(),
-                                                config.sequence_weights == SequenceWeights::kActive, clock)
-                : nullptr) {}
+      rows_(plan_->rows > 0 ? std::make_unique<scheduling::DecodeBatch>(
+                                  served.interface(), *plan_, host, *served.sequences(), served.policy(),
+                                  config.sequence_weights == SequenceWeights::kActive, clock)
+                            : nullptr) {}
 
 int64_t ModelLoops::places() const noexcept {
   return plan_->sequence ? served_.sequence_places() * std::max<int64_t>(plan_->rows, 1) : 0;
 }
 
-void ModelLoops::count_step(const QueuedRequest& step, Clock::time_point begun) noexcept {
+void ModelLoops::count_step(const scheduling::QueuedRequest& step, Clock::time_point begun) noexcept {
   if (step.error) served_.failed();
-  Statistics& statistics = served_.statistics();
+  scheduling::Statistics& statistics = served_.statistics();
   statistics.loops().steps.fetch_add(1, std::memory_order_relaxed);
   if (step.run_rows >= 0)
     statistics.count_locked([&](size_t thread) {
@@ -31,4 +31,4 @@ void ModelLoops::count_step(const QueuedRequest& step, Clock::time_point begun) 
     served_.answers().show({step.inputs, step.outputs, step.info, clock_.now() - begun, step.gather.count() == 0});
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

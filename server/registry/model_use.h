@@ -8,7 +8,7 @@
 
 #include "server/registry/served_model.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class ModelUse {
  public:
@@ -41,4 +41,4 @@ class ModelUse {
   size_t place_ = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -3,15 +3,15 @@
 #include "sconce/check.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 ModelWeights::ModelWeights(ServedModel& served, Model& model, const ModelConfig& config,
-                           std::shared_ptr<StoredWeights> stored, std::shared_ptr<Golden> golden)
+                           std::shared_ptr<weights::StoredWeights> stored, std::shared_ptr<weights::Golden> golden)
     : model_(model),
       most_sets_(config.sets),
       sets_on_disk_(!config.sets_folder.empty()),
       first_weight_version_(model.weight_version()),
-      sets_(most_sets_ > 0 ? std::make_unique<ModelSets>(model, config.routes) : nullptr),
+      sets_(most_sets_ > 0 ? std::make_unique<scheduling::ModelSets>(model, config.routes) : nullptr),
       require_label_(config.require_label),
       stored_(std::move(stored)),
       golden_(std::move(golden)),
@@ -29,15 +29,16 @@ std::string ModelWeights::why_held() const {
          "'";
 }
 
-std::shared_ptr<Recording> ModelWeights::recording() const {
+std::shared_ptr<weights::Recording> ModelWeights::recording() const {
   const MutexLock lock(recording_mutex_);
   return recording_;
 }
 
-void ModelWeights::record(std::shared_ptr<Recording> recording, const std::shared_ptr<Recording>& before) {
+void ModelWeights::record(std::shared_ptr<weights::Recording> recording,
+                          const std::shared_ptr<weights::Recording>& before) {
   const MutexLock lock(recording_mutex_);
   SCONCE_CHECK(recording_ == before, kBusy, "another recording of the model was begun");
   recording_ = std::move(recording);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -8,7 +8,7 @@
 #include "server/support/log.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr std::chrono::seconds kRemember{2};      // for failures
@@ -277,7 +277,8 @@ void OnDemand::load_pipeline(std::span<const PackageEntry> pipelines, Try& attem
   }
 }
 
-std::vector<ModelUse> OnDemand::bring_steps(const LoadQueue::LoadLock& load_lock, const PipelineSpec& spec) {
+std::vector<ModelUse> OnDemand::bring_steps(const LoadQueue::LoadLock& load_lock,
+                                            const scheduling::PipelineSpec& spec) {
   std::vector<ModelUse> uses;
   by_hand(load_lock, [&](Try& attempt) {
     std::vector<ModelUse> found;
@@ -297,9 +298,10 @@ void OnDemand::by_hand(const LoadQueue::LoadLock& load_lock, const std::function
   });
 }
 
-void OnDemand::bring_steps(const PipelineSpec& spec, Try& attempt, Chain& chain, std::vector<ModelUse>& uses) {
+void OnDemand::bring_steps(const scheduling::PipelineSpec& spec, Try& attempt, Chain& chain,
+                           std::vector<ModelUse>& uses) {
   constexpr int kTries = 3;  // another thread may unload it meanwhile
-  for (const PipelineSpec::Step& step : spec.steps) {
+  for (const scheduling::PipelineSpec::Step& step : spec.steps) {
     for (int i = 0; i < kTries; ++i) {
       const std::shared_ptr<const Catalog> catalog = repository_.snapshot();
       if (any_loaded(catalog->look_up(step.model))) {
@@ -413,8 +415,8 @@ std::string OnDemand::why_it_stays(const ServedModel& model) {
   if (model.uses() == nullptr) return "it is pinned, or not loaded on demand";
   const ModelWeights* const weights = model.find_weights();
   if (weights == nullptr) return {};
-  const ModelSignature& interface = model.interface();
-  if (const Sequences* const sequences = model.sequences()) {
+  const scheduling::ModelSignature& interface = model.interface();
+  if (const scheduling::Sequences* const sequences = model.sequences()) {
     if (sequences->counts().live > 0) return "it has live sequences";
   } else if (interface.mutates_constants) {
     return "its runs leave state in its buffers";
@@ -428,7 +430,7 @@ std::string OnDemand::why_it_stays(const ServedModel& model) {
     return "a set of weights is staged";
   if (loaded.weight_version() == weights->first_weight_version()) return {};
   if (!weights->stored()) return "weights that were pushed to it are not stored on disk (setting weights_store)";
-  const StoredWeights::Status stored = weights->stored()->status();
+  const weights::StoredWeights::Status stored = weights->stored()->status();
   return stored.problem.empty() && stored.weight_version == loaded.weight_version()
              ? std::string()
              : "weights that were pushed to it are not on disk yet";
@@ -523,4 +525,4 @@ bool OnDemand::keep_unloaded(const std::string& name) {
   return true;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

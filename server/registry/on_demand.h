@@ -28,7 +28,7 @@
 #include "server/support/config.h"
 #include "server/support/memory/model_budget.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class OnDemand final : private LoadQueue::Loader {
  public:
@@ -96,7 +96,7 @@ class OnDemand final : private LoadQueue::Loader {
   bool keep_unloaded(const std::string& name);
   // Loads the models of a pipeline that are not loaded. They are not evicted while the result lives. load_lock: the
   // pipeline's.
-  std::vector<ModelUse> bring_steps(const LoadQueue::LoadLock& load_lock, const PipelineSpec& spec);
+  std::vector<ModelUse> bring_steps(const LoadQueue::LoadLock& load_lock, const scheduling::PipelineSpec& spec);
 
  private:
   using Chain = std::vector<std::string>;
@@ -108,7 +108,7 @@ class OnDemand final : private LoadQueue::Loader {
   std::vector<PackageEntry> open(const std::string& name);
   void load_packages(const std::string& name, std::span<const PackageEntry> packages, Try& attempt);
   void load_pipeline(std::span<const PackageEntry> pipelines, Try& attempt, Chain& chain) SCONCE_REQUIRES(pipelines_);
-  void bring_steps(const PipelineSpec& spec, Try& attempt, Chain& chain, std::vector<ModelUse>& uses)
+  void bring_steps(const scheduling::PipelineSpec& spec, Try& attempt, Chain& chain, std::vector<ModelUse>& uses)
       SCONCE_REQUIRES(pipelines_);
   bool is_loaded(std::string_view name) const;
   ModelBudget::Bytes bytes_of(std::span<const PackageEntry> packages) const;
@@ -133,4 +133,4 @@ class OnDemand final : private LoadQueue::Loader {
   LoadQueue demand_;  // destroyed first
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -7,12 +7,12 @@
 #include "server/support/log.h"
 #include "server/support/process/end_signals.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 std::atomic<bool> restart{false};
 
-std::chrono::nanoseconds inline_limit(const ModelSignature& interface, const ModelConfig& config,
+std::chrono::nanoseconds inline_limit(const scheduling::ModelSignature& interface, const ModelConfig& config,
                                       std::chrono::nanoseconds limit) {
   // A model that writes its buffers stays on its replica thread, because its outputs must be read before the next run.
   // A model with several threads stays there because the replica thread owns them.
@@ -22,9 +22,10 @@ std::chrono::nanoseconds inline_limit(const ModelSignature& interface, const Mod
 
 // The size limit of a body: the maximum for its inputs, and for the prompt of a decode loop. Without size checks, no
 // input is known to be too large.
-uint64_t body_limit(const ModelSignature& interface, const ModelConfig& config, const LoopPlan* loop) {
+uint64_t body_limit(const scheduling::ModelSignature& interface, const ModelConfig& config,
+                    const scheduling::LoopPlan* loop) {
   if (!config.check_inputs) return UINT64_MAX;
-  const uint64_t inputs = most_body_bytes(interface);
+  const uint64_t inputs = scheduling::most_body_bytes(interface);
   constexpr uint64_t kToken = 48;  // as text: the longest number, a separator and a line end
   const auto tokens = static_cast<uint64_t>(loop ? loop->most_prompt() : 0);
   return inputs > UINT64_MAX - tokens * kToken ? inputs : inputs + tokens * kToken;
@@ -33,29 +34,30 @@ uint64_t body_limit(const ModelSignature& interface, const ModelConfig& config, 
 }  // namespace
 
 ServedModel::Basis PackageModel::basis_of(LoadedModel& loaded, const ModelConfig& config,
-                                          std::shared_ptr<Statistics> statistics,
+                                          std::shared_ptr<scheduling::Statistics> statistics,
                                           std::chrono::nanoseconds inline_below) {
   Basis basis{.interface = std::move(loaded.interface)};
-  basis.policy = batch_policy(basis.interface, config);
+  basis.policy = scheduling::batch_policy(basis.interface, config);
   basis.config_json = config_document(basis.interface, basis.policy, config, nullptr);
   basis.most_body_bytes = body_limit(basis.interface, config, loaded.loop.get());
   basis.inline_below = inline_limit(basis.interface, config, inline_below);
   basis.replicas = loaded.model->info().replicas;
-  basis.submit = [model = loaded.model](BatchRun& run) { model->submit(run); };
+  basis.submit = [model = loaded.model](scheduling::BatchRun& run) { model->submit(run); };
   basis.statistics = std::move(statistics);
   return basis;
 }
 
-PackageModel::PackageModel(LoadedModel loaded, const ModelConfig& config, std::shared_ptr<Statistics> statistics,
-                           TimerQueue& clock, std::chrono::nanoseconds inline_below)
+PackageModel::PackageModel(LoadedModel loaded, const ModelConfig& config,
+                           std::shared_ptr<scheduling::Statistics> statistics, TimerQueue& clock,
+                           std::chrono::nanoseconds inline_below)
     : ServedModel(basis_of(loaded, config, std::move(statistics), inline_below), clock),
       model_(std::move(loaded.model)),
       device_fault_(config.device_fault),
-      sequence_places_(has_sequences(interface(), config) ? config.sequences : 0),
+      sequence_places_(scheduling::has_sequences(interface(), config) ? config.sequences : 0),
       host_(*model_),
-      sequences_(has_sequences(interface(), config)
-                     ? std::make_unique<Sequences>(interface().name, host_, policy(), config.sequence_idle, clock,
-                                                   inline_policy(), replicas())
+      sequences_(scheduling::has_sequences(interface(), config)
+                     ? std::make_unique<scheduling::Sequences>(interface().name, host_, policy(), config.sequence_idle,
+                                                               clock, inline_policy(), replicas())
                      : nullptr),
       loops_(loaded.loop ? std::make_unique<ModelLoops>(*this, host_, std::move(loaded.loop), config, clock) : nullptr),
       weights_(
@@ -97,4 +99,4 @@ bool PackageModel::failed() noexcept {
 
 bool restart_wanted() noexcept { return restart; }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -14,28 +14,28 @@
 #include "server/registry/served_model.h"
 #include "server/scheduling/sequence_host.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // A loaded model before it is served.
 struct LoadedModel {
-  ModelSignature interface;
+  scheduling::ModelSignature interface;
   std::shared_ptr<Model> model;
-  std::shared_ptr<StoredWeights> stored;  // null: no store
-  std::string refused;                    // why its weights must not be served; empty: they may be
-  std::shared_ptr<Golden> golden;         // null: no golden requests
-  std::shared_ptr<const LoopPlan> loop;   // null: no decode loop
+  std::shared_ptr<weights::StoredWeights> stored;    // null: no store
+  std::string refused;                               // why its weights must not be served; empty: they may be
+  std::shared_ptr<weights::Golden> golden;           // null: no golden requests
+  std::shared_ptr<const scheduling::LoopPlan> loop;  // null: no decode loop
 };
 
 class PackageModel final : public ServedModel {
  public:
   // statistics: shared with earlier loads. inline_below: see settings.def.
-  PackageModel(LoadedModel loaded, const ModelConfig& config, std::shared_ptr<Statistics> statistics, TimerQueue& clock,
-               std::chrono::nanoseconds inline_below);
+  PackageModel(LoadedModel loaded, const ModelConfig& config, std::shared_ptr<scheduling::Statistics> statistics,
+               TimerQueue& clock, std::chrono::nanoseconds inline_below);
 
   ModelWeights* find_weights() const noexcept override { return weights_.get(); }
-  Sequences* sequences() const noexcept override { return sequences_.get(); }
+  scheduling::Sequences* sequences() const noexcept override { return sequences_.get(); }
   int64_t sequence_places() const noexcept override { return sequence_places_; }
-  LoopHost* loop_host() const noexcept override { return loops_.get(); }
+  scheduling::LoopHost* loop_host() const noexcept override { return loops_.get(); }
   int64_t loop_places() const noexcept override { return loops_ ? loops_->places() : 0; }
   void end_loops(const char* why) noexcept override {
     if (loops_) loops_->end(why);
@@ -48,10 +48,10 @@ class PackageModel final : public ServedModel {
   bool failed() noexcept override;
 
  private:
-  static Basis basis_of(LoadedModel& loaded, const ModelConfig& config, std::shared_ptr<Statistics> statistics,
-                        std::chrono::nanoseconds inline_below);
+  static Basis basis_of(LoadedModel& loaded, const ModelConfig& config,
+                        std::shared_ptr<scheduling::Statistics> statistics, std::chrono::nanoseconds inline_below);
 
-  class Host final : public SequenceHost {
+  class Host final : public scheduling::SequenceHost {
    public:
     explicit Host(Model& model) : model_(model) {}
     std::shared_ptr<Sequence> make_sequence(bool rows) override { return model_.make_sequence(rows); }
@@ -67,10 +67,10 @@ class PackageModel final : public ServedModel {
   std::atomic<bool> failure_said_{false};
   const int64_t sequence_places_;
   Host host_;
-  const std::unique_ptr<Sequences> sequences_;  // null: none
-  const std::unique_ptr<ModelLoops> loops_;     // null: none
+  const std::unique_ptr<scheduling::Sequences> sequences_;  // null: none
+  const std::unique_ptr<ModelLoops> loops_;                 // null: none
   // Destroyed first: the thread of the shadow uses the members above.
   const std::unique_ptr<ModelWeights> weights_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -8,38 +8,41 @@
 #include "server/scheduling/pipeline.h"
 #include "server/scheduling/signature/body_bound.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
-std::vector<std::shared_ptr<Schedulable>> schedulable(const std::vector<std::shared_ptr<ServedModel>>& members) {
+std::vector<std::shared_ptr<scheduling::Schedulable>> schedulable(
+    const std::vector<std::shared_ptr<ServedModel>>& members) {
   return {members.begin(), members.end()};
 }
 
 }  // namespace
 
-ServedModel::Basis PipelineModel::basis_of(PipelinePlan plan, const std::vector<std::shared_ptr<ServedModel>>& members,
-                                           const PipelineSpec& spec, const ModelConfig& config,
-                                           std::shared_ptr<Statistics> statistics, const TimerQueue& clock) {
+ServedModel::Basis PipelineModel::basis_of(scheduling::PipelinePlan plan,
+                                           const std::vector<std::shared_ptr<ServedModel>>& members,
+                                           const scheduling::PipelineSpec& spec, const ModelConfig& config,
+                                           std::shared_ptr<scheduling::Statistics> statistics,
+                                           const TimerQueue& clock) {
   Basis basis{.interface = plan.interface};
-  basis.policy = batch_policy(basis.interface, config);
+  basis.policy = scheduling::batch_policy(basis.interface, config);
   basis.config_json = config_document(basis.interface, basis.policy, config, &spec);
-  basis.most_body_bytes = config.check_inputs ? server::most_body_bytes(basis.interface) : UINT64_MAX;
+  basis.most_body_bytes = config.check_inputs ? scheduling::most_body_bytes(basis.interface) : UINT64_MAX;
   basis.replicas = std::max<int64_t>(config.pipeline_requests, 1);
-  basis.submit = [pipeline = std::make_shared<Pipeline>(std::move(plan), schedulable(members),
-                                                        config.timeout_action == TimeoutAction::kReject,
-                                                        clock)](BatchRun& run) { pipeline->submit(run); };
+  basis.submit = [pipeline = std::make_shared<scheduling::Pipeline>(
+                      std::move(plan), schedulable(members), config.timeout_action == TimeoutAction::kReject, clock)](
+                     scheduling::BatchRun& run) { pipeline->submit(run); };
   basis.statistics = std::move(statistics);
   return basis;
 }
 
-PipelineModel::PipelineModel(PipelinePlan plan, std::vector<std::shared_ptr<ServedModel>> members,
-                             const PipelineSpec& spec, const ModelConfig& config,
-                             std::shared_ptr<Statistics> statistics, TimerQueue& clock)
+PipelineModel::PipelineModel(scheduling::PipelinePlan plan, std::vector<std::shared_ptr<ServedModel>> members,
+                             const scheduling::PipelineSpec& spec, const ModelConfig& config,
+                             std::shared_ptr<scheduling::Statistics> statistics, TimerQueue& clock)
     : ServedModel(basis_of(std::move(plan), members, spec, config, std::move(statistics), clock), clock),
       members_(std::move(members)) {}
 
-void PipelineModel::submit(QueuedRequest& request) {
-  const Pipeline::Here here;
+void PipelineModel::submit(scheduling::QueuedRequest& request) {
+  const scheduling::Pipeline::Here here;
   enqueue(request);
 }
 
@@ -54,4 +57,4 @@ bool PipelineModel::failed() noexcept {
   return any;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

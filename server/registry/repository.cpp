@@ -19,7 +19,7 @@
 #include "src/support/excerpt.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr uint64_t kMaxLabels = uint64_t{16} << 20;  // bytes
@@ -43,7 +43,7 @@ std::vector<std::string> read_labels(const std::string& path) {
 // between runs.
 constexpr uint64_t kModelItself = 1024 * 1024;
 
-void limit_batch(const ModelConfig& config, ModelSignature& interface) {
+void limit_batch(const ModelConfig& config, scheduling::ModelSignature& interface) {
   if (config.max_batch_size > 0) interface.max_batch_size = std::min(interface.max_batch_size, config.max_batch_size);
 }
 
@@ -112,7 +112,7 @@ bool Catalog::needs(std::string_view pipeline, std::string_view model) const {
     if (!entry) continue;
     for (const Version& version : entry->versions) {
       if (!version.pipeline) continue;
-      for (const PipelineSpec::Step& step : version.pipeline->spec->steps) {
+      for (const scheduling::PipelineSpec::Step& step : version.pipeline->spec->steps) {
         if (step.model == model) return true;
         if (std::find(seen.begin(), seen.end(), step.model) != seen.end()) continue;
         seen.push_back(step.model);
@@ -169,8 +169,9 @@ void Catalog::index() {
   for (size_t i = 0; i < entries_.size(); ++i) index_.emplace(entries_[i].name, i);
 }
 
-Repository::Repository(const ServerConfig& config, TimerQueue& clock, IdleWatch& idle_watch, DeferredDeleter& reaper,
-                       const std::vector<PackageEntry>& packages, size_t threads, ModelBudget* budget)
+Repository::Repository(const ServerConfig& config, TimerQueue& clock, scheduling::IdleWatch& idle_watch,
+                       DeferredDeleter& reaper, const std::vector<PackageEntry>& packages, size_t threads,
+                       ModelBudget* budget)
     : config_(config), clock_(clock), idle_watch_(idle_watch), reaper_(reaper), threads_(threads), budget_(budget) {
   auto catalog = std::make_unique<Catalog>();
   for (const PackageEntry& package : packages) catalog->edit(package).awaited = true;
@@ -239,7 +240,7 @@ ModelBudget::Bytes resident_bytes(const ModelSpec& spec, std::span<const Device>
   return bytes;
 }
 
-LoadedModel Repository::load(const PackageEntry& package, bool verify, const SignatureRule& signatures) const {
+LoadedModel Repository::load(const PackageEntry& package, bool verify, const signing::SignatureRule& signatures) const {
   const ModelConfig config = config_of(package);
   if (!config.weights_from.empty()) signatures.refuse_unsigned("setting weights_from: what another server holds");
   if (config.sets > 0 && !config.sets_folder.empty())
@@ -278,10 +279,10 @@ LoadedModel Repository::load(const PackageEntry& package, bool verify, const Sig
     options.op_libraries.push_back(signatures.verified_copy(library));
   const FaultReportName reported(package.name + " version " + std::to_string(package.file.version));
   std::shared_ptr<Model> model = Model::load(package.package, std::move(options));
-  ModelSignature interface(package.name, package.file.version, model->info().spec);
+  scheduling::ModelSignature interface(package.name, package.file.version, model->info().spec);
   interface.labels = read_labels(config.labels);
-  if (package.triton) take_names(*package.triton, interface);
-  SCONCE_CHECK(interface.controls.empty() || has_sequences(interface, config), kInvalidArgument, "model '",
+  if (package.triton) scheduling::take_names(*package.triton, interface);
+  SCONCE_CHECK(interface.controls.empty() || scheduling::has_sequences(interface, config), kInvalidArgument, "model '",
                package.name, "' has control inputs for sequences in its config.pbtxt, and no sequences: ",
                interface.mutates_constants ? "setting sequences is 0" : "the package writes no buffers");
   if (config.sequences > 0 && !interface.mutates_constants)
@@ -304,15 +305,15 @@ void Repository::publish_loading(const PackageEntry& package) {
   });
 }
 
-std::shared_ptr<Statistics> Repository::statistics_of(const PackageEntry& package) {
+std::shared_ptr<scheduling::Statistics> Repository::statistics_of(const PackageEntry& package) {
   const MutexLock changing(changing_);
   auto& statistics = statistics_[{package.name, package.file.version}];
-  if (!statistics) statistics = std::make_shared<Statistics>(threads_);
+  if (!statistics) statistics = std::make_shared<scheduling::Statistics>(threads_);
   return statistics;
 }
 
 void Repository::publish(const PackageEntry& package, LoadedModel loaded, const Before& before) {
-  const std::shared_ptr<Statistics> statistics = statistics_of(package);
+  const std::shared_ptr<scheduling::Statistics> statistics = statistics_of(package);
   const ModelConfig config = config_of(package);
   VersionLabels labels = parse_version_labels(config.version_labels);
   limit_batch(config, loaded.interface);
@@ -322,13 +323,13 @@ void Repository::publish(const PackageEntry& package, LoadedModel loaded, const 
   served->tell_runs(idle_watch_);
   const bool comes_and_goes = package.file.on_demand && !config.pinned;
   if (comes_and_goes) served->may_be_unloaded(bell_);
-  const BatchPolicy& policy = served->policy();
+  const scheduling::BatchPolicy& policy = served->policy();
   if (comes_and_goes) {
     log_debug("model {} version {}: runs of up to {} rows{}{}", package.name, package.file.version, policy.max_rows,
               policy.alone.empty() ? "" : ": ", policy.alone);
   } else if (policy.alone.empty()) {
     log_info("model {} version {}: requests share runs of up to {} rows: {}", package.name, package.file.version,
-             policy.max_rows, text_of(policy.rows.by));
+             policy.max_rows, scheduling::text_of(policy.rows.by));
   } else {
     log_info("model {} version {}: requests run one by one: {}", package.name, package.file.version, policy.alone);
   }
@@ -429,18 +430,19 @@ bool Repository::bind(Catalog& next, const std::string& name, Catalog::Version& 
     SCONCE_CHECK(!next.needs(name, name), kInvalidArgument, "the pipeline is a step of itself [", source->spec->origin,
                  "]");
     std::vector<std::shared_ptr<ServedModel>> members;
-    for (const PipelineSpec::Step& step : source->spec->steps) members.push_back(next.ready(step.model, step.version));
+    for (const scheduling::PipelineSpec::Step& step : source->spec->steps)
+      members.push_back(next.ready(step.model, step.version));
     if (version.model && version.bound == source && std::ranges::equal(version.model->members(), members)) {
       bound = version.model;
       return;
     }
-    std::vector<const ModelSignature*> interfaces;
+    std::vector<const scheduling::ModelSignature*> interfaces;
     for (const auto& member : members) {
       interfaces.push_back(&member->interface());
       SCONCE_CHECK(!member->sequences(), kUnsupported, "model '", member->interface().name,
                    "' has sequences (setting sequences), to which no step of a pipeline belongs");
     }
-    PipelinePlan plan = plan_pipeline(*source->spec, name, version.version(), interfaces);
+    scheduling::PipelinePlan plan = scheduling::plan_pipeline(*source->spec, name, version.version(), interfaces);
     limit_batch(source->config, plan.interface);
     if (source->triton) {
       plan.interface.parameters = source->triton->parameters;
@@ -526,4 +528,4 @@ void Repository::forget(std::span<const std::string> names) {
   });
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -27,7 +27,7 @@
 #include "server/support/memory/model_budget.h"
 #include "server/support/process/deferred_deleter.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 struct LoadedModel;
 struct PipelineSource;
@@ -110,10 +110,10 @@ class Catalog final : public DeletedLater {
 
 // What a pipeline is made from whenever one of its models changes.
 struct PipelineSource {
-  std::shared_ptr<const PipelineSpec> spec;
+  std::shared_ptr<const scheduling::PipelineSpec> spec;
   ModelConfig config;
-  std::shared_ptr<Statistics> statistics;
-  std::shared_ptr<const TritonConfig> triton;  // null: no config.pbtxt
+  std::shared_ptr<scheduling::Statistics> statistics;
+  std::shared_ptr<const scheduling::TritonConfig> triton;  // null: no config.pbtxt
 };
 
 // The memory that a model needs on the host and on its devices, with `constants` bytes of weights.
@@ -123,7 +123,7 @@ class Repository {
  public:
   // packages: to be loaded at start. threads: number of I/O threads. idle_watch: notified of models' runs. budget:
   // notified of loaded models; may be null.
-  Repository(const ServerConfig& config, TimerQueue& clock, IdleWatch& idle_watch, DeferredDeleter& reaper,
+  Repository(const ServerConfig& config, TimerQueue& clock, scheduling::IdleWatch& idle_watch, DeferredDeleter& reaper,
              const std::vector<PackageEntry>& packages, size_t threads, ModelBudget* budget = nullptr);
   // Something other than a model's run has left memory that the loader thread should return to the system. Any thread.
   void leaves_memory() noexcept { idle_watch_.ran(); }
@@ -152,7 +152,7 @@ class Repository {
   bool was_rewritten(const PackageEntry& package) const;
   // Loads the package. Errors of Model::load and of the model's settings. verify: compares checksums of weights too.
   // kForbidden for settings that name a file without a valid signature.
-  LoadedModel load(const PackageEntry& package, bool verify, const SignatureRule& signatures) const;
+  LoadedModel load(const PackageEntry& package, bool verify, const signing::SignatureRule& signatures) const;
   // Sets the state to kLoading, unless the model is served.
   void publish_loading(const PackageEntry& package);
   // Serves the model in place of the previous one. kFailedPrecondition if its weights must not be served and the
@@ -179,23 +179,23 @@ class Repository {
   template <class Edit>
   void change(Edit&& edit);
   void unload(const std::string& name, Catalog::Version& version) SCONCE_REQUIRES(changing_);
-  std::shared_ptr<Statistics> statistics_of(const PackageEntry& package);
+  std::shared_ptr<scheduling::Statistics> statistics_of(const PackageEntry& package);
   void bind_pipelines(Catalog& next);
   bool bind(Catalog& next, const std::string& name, Catalog::Version& version);
 
   const ServerConfig& config_;
   TimerQueue& clock_;
-  IdleWatch& idle_watch_;
+  scheduling::IdleWatch& idle_watch_;
   DeferredDeleter& reaper_;
   Mutex changing_;  // before mutex_
   const size_t threads_;
   ModelBudget* const budget_;
   const std::shared_ptr<RoomBell> bell_ = std::make_shared<RoomBell>();
-  std::map<StatisticsKey, std::shared_ptr<Statistics>> statistics_
+  std::map<StatisticsKey, std::shared_ptr<scheduling::Statistics>> statistics_
       SCONCE_GUARDED_BY(changing_);  // of served versions; they survive a reload
   mutable Mutex mutex_;
   std::shared_ptr<const Catalog> catalog_ SCONCE_GUARDED_BY(mutex_);
   std::atomic<uint64_t> revision_{1};
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

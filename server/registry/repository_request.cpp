@@ -4,7 +4,7 @@
 #include "server/support/json_cursor.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 // Calls parameter(key, json) for each member of "parameters".
@@ -54,4 +54,4 @@ void check_unload_request(std::string_view body) {
   });
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // {"ready": BOOL} or empty. Returns whether only ready models are asked for.
 bool read_index_request(std::string_view body);
@@ -16,4 +16,4 @@ void check_load_request(std::string_view body);
 // each other.
 void check_unload_request(std::string_view body);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -7,7 +7,7 @@
 #include "server/support/log.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 ServedModel::ServedModel(Basis basis, TimerQueue& clock)
     : interface_(std::move(basis.interface)),
@@ -28,31 +28,31 @@ ModelWeights& ServedModel::weights() const {
 
 Model& ServedModel::model() const { return weights().model(); }
 
-ModelStatistics ServedModel::statistics_now() const {
-  ModelStatistics now{interface_.name, interface_.version, statistics_->totals(), 0, {}};
+scheduling::ModelStatistics ServedModel::statistics_now() const {
+  scheduling::ModelStatistics now{interface_.name, interface_.version, statistics_->totals(), 0, {}};
   if (const ModelWeights* const own = find_weights()) {
     now.constant_bytes = own->model().info().constant_bytes;
-    if (const ModelSets* const sets = own->sets()) now.sets = sets->counts();
+    if (const scheduling::ModelSets* const sets = own->sets()) now.sets = sets->counts();
   }
   return now;
 }
 
-void ServedModel::end_sharing(const InvarianceFinding& found, const ModelConfig& config) {
+void ServedModel::end_sharing(const scheduling::InvarianceFinding& found, const ModelConfig& config) {
   batcher_.end_sharing();
-  ModelSignature seen = interface_;
+  scheduling::ModelSignature seen = interface_;
   seen.row_finding = found;
-  const BatchPolicy policy = batch_policy(seen, config);
+  const scheduling::BatchPolicy policy = scheduling::batch_policy(seen, config);
   config_alone_ = config_document(seen, policy, config, nullptr);
   config_json_.store(&config_alone_, std::memory_order_release);
   log_warn(
       "model {} version {}: requests run one by one from now on: {}, although it is {} that rows do not influence each "
       "other",
-      interface_.name, interface_.version, printable(found.reason), text_of(policy.rows.by));
+      interface_.name, interface_.version, printable(found.reason), scheduling::text_of(policy.rows.by));
 }
 
 void ServedModel::reserve_replicas(int64_t count) {
   batcher_.reserve(count);
-  if (Sequences* const own = sequences()) own->reserve(count);
+  if (scheduling::Sequences* const own = sequences()) own->reserve(count);
 }
 
 void ServedModel::set_replicas(int64_t count) noexcept {
@@ -60,17 +60,17 @@ void ServedModel::set_replicas(int64_t count) noexcept {
   batcher_.set_replicas(count);
 }
 
-void ServedModel::tell_runs(IdleWatch& watch) noexcept {
+void ServedModel::tell_runs(scheduling::IdleWatch& watch) noexcept {
   batcher_.tell_runs(watch);
-  if (Sequences* const own = sequences()) own->tell_runs(watch);
+  if (scheduling::Sequences* const own = sequences()) own->tell_runs(watch);
 }
 
 int64_t ServedModel::pending() const noexcept {
-  const Sequences* const own = sequences();
+  const scheduling::Sequences* const own = sequences();
   return batcher_.waiting() + (own ? own->waiting() : 0);
 }
 
-bool ServedModel::cancel(QueuedRequest& request) noexcept {
+bool ServedModel::cancel(scheduling::QueuedRequest& request) noexcept {
   if (request.step.sequence ? sequences()->cancel(request) : batcher_.cancel(request)) return true;
   request.give_up();
   return false;
@@ -82,7 +82,8 @@ void ServedModel::ran_here(std::chrono::nanoseconds compute, size_t bytes) noexc
   failed();
 }
 
-void ServedModel::count_step(const QueuedRequest& step, std::chrono::steady_clock::time_point begun) noexcept {
+void ServedModel::count_step(const scheduling::QueuedRequest& step,
+                             std::chrono::steady_clock::time_point begun) noexcept {
   const std::chrono::nanoseconds total = std::chrono::steady_clock::now() - begun;
   if (step.error) failed();
   statistics_->count_locked([&](size_t thread) {
@@ -90,10 +91,10 @@ void ServedModel::count_step(const QueuedRequest& step, std::chrono::steady_cloc
     if (!step.error)
       return statistics_->success(thread, {total, step.info.queue, step.gather, step.info.compute, step.split},
                                   step.rows);
-    statistics_->failure(thread, failure_reason(describe_failure(step.error).code), total);
+    statistics_->failure(thread, scheduling::failure_reason(describe_failure(step.error).code), total);
   });
   if (!step.error && answers_.watched())
     answers_.show({step.inputs, step.outputs, step.info, total, step.gather.count() == 0});
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -23,22 +23,22 @@
 #include "server/support/timer_queue.h"
 #include "server/weights/validation/answer_tap.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class ModelWeights;
 
-class ServedModel : public DeletedLater, public Schedulable {
+class ServedModel : public DeletedLater, public scheduling::Schedulable {
  public:
-  const ModelSignature& interface() const noexcept final { return interface_; }
+  const scheduling::ModelSignature& interface() const noexcept final { return interface_; }
   // The initial policy; see end_sharing().
-  const BatchPolicy& policy() const noexcept final { return batcher_.policy(); }
+  const scheduling::BatchPolicy& policy() const noexcept final { return batcher_.policy(); }
   const std::string& config_json() const noexcept { return *config_json_.load(std::memory_order_acquire); }
-  Statistics& statistics() const noexcept { return *statistics_; }
-  ModelStatistics statistics_now() const;
+  scheduling::Statistics& statistics() const noexcept { return *statistics_; }
+  scheduling::ModelStatistics statistics_now() const;
   // The size limit of a request's body.
   uint64_t most_body_bytes() const noexcept { return most_body_bytes_; }
   // Passes answers to validators of weights: the shadow, recordings and guards.
-  AnswerTap& answers() noexcept { return answers_; }
+  weights::AnswerTap& answers() noexcept { return answers_; }
   bool watches_answers() const noexcept final { return answers_.watched(); }
 
   bool is_pipeline() const noexcept { return interface_.pipeline; }
@@ -50,14 +50,14 @@ class ServedModel : public DeletedLater, public Schedulable {
   ModelWeights& weights() const;
   Model& model() const;
   // Null: requests are not steps of sequences. Otherwise all requests from clients are.
-  virtual Sequences* sequences() const noexcept { return nullptr; }
+  virtual scheduling::Sequences* sequences() const noexcept { return nullptr; }
   // Maximum number of live sequences; 0: no sequences.
   virtual int64_t sequence_places() const noexcept { return 0; }
   // The decode loops for requests to generate; null: such a request runs the model once.
-  virtual LoopHost* loop_host() const noexcept { return nullptr; }
+  virtual scheduling::LoopHost* loop_host() const noexcept { return nullptr; }
   // Their plan; null: no decode loops.
-  const LoopPlan* loop() const noexcept {
-    const LoopHost* const host = loop_host();
+  const scheduling::LoopPlan* loop() const noexcept {
+    const scheduling::LoopHost* const host = loop_host();
     return host ? &host->plan() : nullptr;
   }
   // Maximum number of running decode loops; 0: unlimited, or no loop.
@@ -67,7 +67,7 @@ class ServedModel : public DeletedLater, public Schedulable {
 
   // A trial found that rows influence each other, although it was proved that they do not: from now on each request
   // runs alone, and the log and config_json() report it. Call this once. config: the model's settings.
-  void end_sharing(const InvarianceFinding& found, const ModelConfig& config);
+  void end_sharing(const scheduling::InvarianceFinding& found, const ModelConfig& config);
   // Call this before replicas are added, with the new number.
   void reserve_replicas(int64_t count);
   // Call this after replicas were added or removed, with the new number.
@@ -75,20 +75,20 @@ class ServedModel : public DeletedLater, public Schedulable {
   // For a pipeline, the maximum number of simultaneous runs.
   int64_t replicas() const noexcept { return replicas_.load(std::memory_order_relaxed); }
   // Notifies the watch of every run that ends. Call this before the first request. The watch outlives the model.
-  void tell_runs(IdleWatch& watch) noexcept;
+  void tell_runs(scheduling::IdleWatch& watch) noexcept;
   // Requests that wait for a run, except steps of sequences.
   int64_t queued() const noexcept { return batcher_.waiting(); }
   // All requests that wait for a run.
   int64_t pending() const noexcept;
 
   // Queues a request on an I/O thread, for one of its connections. A pipeline may run short steps before this returns.
-  virtual void submit(QueuedRequest& request) { batcher_.submit(request); }
-  void enqueue(QueuedRequest& request) final { batcher_.submit(request); }
+  virtual void submit(scheduling::QueuedRequest& request) { batcher_.submit(request); }
+  void enqueue(scheduling::QueuedRequest& request) final { batcher_.submit(request); }
   // True: the request was still waiting, and finished() will not be called. False: the request is abandoned, so a
   // pipeline starts no further step for it.
-  bool cancel(QueuedRequest& request) noexcept;
+  bool cancel(scheduling::QueuedRequest& request) noexcept;
   void ran_here(std::chrono::nanoseconds compute, size_t input_bytes) noexcept final;
-  void count_step(const QueuedRequest& step, std::chrono::steady_clock::time_point begun) noexcept final;
+  void count_step(const scheduling::QueuedRequest& step, std::chrono::steady_clock::time_point begun) noexcept final;
 
   // Whether its devices are lost to this process. The first call that detects it logs it, and ends the server if
   // configured.
@@ -103,18 +103,18 @@ class ServedModel : public DeletedLater, public Schedulable {
 
  protected:
   struct Basis {
-    ModelSignature interface;
-    BatchPolicy policy{};
+    scheduling::ModelSignature interface;
+    scheduling::BatchPolicy policy{};
     std::string config_json{};
     uint64_t most_body_bytes = 0;
     std::chrono::nanoseconds inline_below{};  // longer runs never run on an I/O thread
     int64_t replicas = 0;
-    Batcher::Submit submit{};                  // owns what performs the runs
-    std::shared_ptr<Statistics> statistics{};  // shared with earlier loads
+    scheduling::Batcher::Submit submit{};                  // owns what performs the runs
+    std::shared_ptr<scheduling::Statistics> statistics{};  // shared with earlier loads
   };
   ServedModel(Basis basis, TimerQueue& clock);
 
-  InlinePolicy& inline_policy() noexcept { return inline_policy_; }
+  scheduling::InlinePolicy& inline_policy() noexcept { return inline_policy_; }
   // For run_here(): whether the policy lets the request run on its thread. Takes a permit if so.
   bool may_run_here(size_t input_bytes) noexcept {
     // Waiting requests have precedence.
@@ -122,20 +122,20 @@ class ServedModel : public DeletedLater, public Schedulable {
   }
 
  private:
-  const ModelSignature interface_;
-  const std::shared_ptr<Statistics> statistics_;
+  const scheduling::ModelSignature interface_;
+  const std::shared_ptr<scheduling::Statistics> statistics_;
   const std::string first_config_;
   std::string config_alone_;  // constant from end_sharing() on
   std::atomic<const std::string*> config_json_{&first_config_};
   const uint64_t most_body_bytes_;
   std::unique_ptr<ModelUses> uses_;
-  AnswerTap answers_;
+  weights::AnswerTap answers_;
   std::atomic<int64_t> replicas_;
-  InlinePolicy inline_policy_;
-  Batcher batcher_;
+  scheduling::InlinePolicy inline_policy_;
+  scheduling::Batcher batcher_;
 };
 
 // Whether a model has lost its devices and its settings ask for a restart.
 bool restart_wanted() noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -17,7 +17,7 @@
 #include "src/support/error_context.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 class WarmUpRun final : public RunRequest {
@@ -35,10 +35,10 @@ class WarmUpRun final : public RunRequest {
 };
 
 // Makes one run per replica, all in parallel: each goes to the least loaded replica.
-void run_on_all(Model& model, const ModelSignature& interface, std::vector<Tensor> inputs) {
+void run_on_all(Model& model, const scheduling::ModelSignature& interface, std::vector<Tensor> inputs) {
   TensorScratch scratch;
   for (size_t i = 0; i < inputs.size(); ++i)
-    inputs[i] = in_recorded_strides(std::move(inputs[i]), interface.spec.inputs[i], scratch);
+    inputs[i] = scheduling::in_recorded_strides(std::move(inputs[i]), interface.spec.inputs[i], scratch);
   const auto replicas = static_cast<std::ptrdiff_t>(model.replicas().size());
   std::latch done(replicas);
   std::deque<WarmUpRun> runs;
@@ -54,7 +54,7 @@ void run_on_all(Model& model, const ModelSignature& interface, std::vector<Tenso
 }
 
 Tensor random_tensor(IntSpan sizes, DType dtype) {
-  SCONCE_CHECK(is_castable(dtype), kUnsupported, "there is no random data of dtype ", dtype_name(dtype));
+  SCONCE_CHECK(scheduling::is_castable(dtype), kUnsupported, "there is no random data of dtype ", dtype_name(dtype));
   Tensor numbers = Tensor::empty(sizes, DType::kFloat32);
   std::minstd_rand random(1);
   const bool whole = !is_floating(dtype);
@@ -62,7 +62,7 @@ Tensor random_tensor(IntSpan sizes, DType dtype) {
     number = std::generate_canonical<float, 24>(random);
     if (whole) number = number < 0.5F ? 0 : 1;
   }
-  return cast(numbers, dtype);
+  return scheduling::cast(numbers, dtype);
 }
 
 void read_tensor(const std::string& path, const Tensor& to) {
@@ -73,34 +73,34 @@ void read_tensor(const std::string& path, const Tensor& to) {
                kInvalidArgument, path, " does not have the ", to.bytes(), " bytes of the input");
 }
 
-std::vector<Tensor> tensors_of(const TritonWarmUp& request, const ModelSignature& interface) {
+std::vector<Tensor> tensors_of(const scheduling::TritonWarmUp& request, const scheduling::ModelSignature& interface) {
   std::vector<Tensor> tensors(interface.inputs.size());
-  for (const TritonWarmUp::Input& input : request.inputs) {
+  for (const scheduling::TritonWarmUp::Input& input : request.inputs) {
     const std::optional<size_t> at = interface.input_names.find(input.name);
     SCONCE_CHECK(at, kInvalidArgument, "the model has no input '", excerpt(input.name), "'; it has ",
                  excerpt(interface.input_names.list()));
-    const std::optional<DType> dtype = dtype_from_oip(input.datatype);
+    const std::optional<DType> dtype = scheduling::dtype_from_oip(input.datatype);
     SCONCE_CHECK(dtype, kInvalidArgument, "input '", excerpt(input.name), "' has no datatype that this server knows: '",
                  excerpt(input.datatype), "'");
     std::vector<int64_t> sizes = input.dims;
     if (request.batch_size > 0) sizes.insert(sizes.begin(), request.batch_size);
-    if (input.values == TritonWarmUp::Values::kRandom) {
+    if (input.values == scheduling::TritonWarmUp::Values::kRandom) {
       tensors[*at] = random_tensor(sizes, *dtype);
       continue;
     }
     Tensor tensor = Tensor::empty(sizes, *dtype);
-    if (input.values == TritonWarmUp::Values::kFile)
+    if (input.values == scheduling::TritonWarmUp::Values::kFile)
       read_tensor(input.file, tensor);
     else if (tensor.bytes() > 0)
       std::memset(tensor.data(), 0, tensor.bytes());
     tensors[*at] = std::move(tensor);
   }
-  for (const ControlInput& control : interface.controls) {
+  for (const scheduling::ControlInput& control : interface.controls) {
     Tensor& tensor = tensors[control.input];
     if (tensor.defined()) continue;
     const std::vector<int64_t> sizes(interface.inputs[control.input].shape.size(), 1);
     tensor = Tensor::empty(sizes, *interface.inputs[control.input].dtype);
-    fill_control(control, {.id = {.number = 1, .text = {}}}, tensor);
+    scheduling::fill_control(control, {.id = {.number = 1, .text = {}}}, tensor);
   }
   for (size_t i = 0; i < tensors.size(); ++i)
     SCONCE_CHECK(tensors[i].defined(), kInvalidArgument, "it lacks input '", interface.input_names.name(i), "'");
@@ -109,19 +109,19 @@ std::vector<Tensor> tensors_of(const TritonWarmUp& request, const ModelSignature
 
 }  // namespace
 
-void run_warm_up_requests(Model& model, const ModelSignature& interface, std::span<const std::string> files,
-                          std::span<const TritonWarmUp> requests, const std::function<void()>& check) {
+void run_warm_up_requests(Model& model, const scheduling::ModelSignature& interface, std::span<const std::string> files,
+                          std::span<const scheduling::TritonWarmUp> requests, const std::function<void()>& check) {
   for (const std::string& file : files) {
     const std::string where = "warm-up file " + file;
     const ErrorContext context(where);
-    for (GoldenRequest& request : read_requests(file, interface, model)) {
+    for (weights::GoldenRequest& request : weights::read_requests(file, interface, model)) {
       const std::string which = "request " + excerpt(request.name) + " of " + where;
       const ErrorContext request_context(which);
       check();
       run_on_all(model, interface, std::move(request.inputs));
     }
   }
-  for (const TritonWarmUp& request : requests) {
+  for (const scheduling::TritonWarmUp& request : requests) {
     const std::string where = "model_warmup '" + excerpt(request.name) + "'";
     const ErrorContext context(where);
     for (int64_t i = 0; i < request.count; ++i) {
@@ -131,4 +131,4 @@ void run_warm_up_requests(Model& model, const ModelSignature& interface, std::sp
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

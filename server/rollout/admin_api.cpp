@@ -21,7 +21,7 @@
 #include "src/support/excerpt.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 constexpr int kMaxReplicas = 1024;
@@ -44,7 +44,7 @@ std::string told(const Describe& describe) {
 template <class Change>
 std::string change_weights(Rollout& rollout, const AdminRequest& request, const Change& change, const char* done,
                            void (*noted)(PushLedger&, const PushPlace&, uint64_t weight_version)) {
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   const ModelClaims::Claim claim(rollout.claims, *served, "its weights are being changed");
   const Model& model = served->model();
   change(served);
@@ -59,18 +59,18 @@ std::string change_weights(Rollout& rollout, const AdminRequest& request, const 
 namespace admin {
 
 std::string constants(Rollout& rollout, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   return constants_document(served->interface(), served->model().constants());
 }
 
 std::string weights(Rollout& rollout, const AdminRequest& request) {
-  const bool digest = Query(request.query, {"digest"}).flag("digest");
+  const bool digest = http::Query(request.query, {"digest"}).flag("digest");
   return weights_text(rollout, *model_of(rollout, request), digest);
 }
 
 std::string weights_difference(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {"with"});
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const http::Query query(request.query, {"with"});
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   const Model& model = served->model();
   WeightState other = WeightState::kPrevious;
   if (const auto with = query.text("with")) {
@@ -85,29 +85,29 @@ std::string weights_difference(Rollout& rollout, const AdminRequest& request) {
 }
 
 std::string guard(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {});
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const http::Query query(request.query, {});
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   return guard_document(served->interface(), rollout.guards.find(*served));
 }
 
 std::string commit_weights(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {"push", "store", "keep", "guard", "guard_errors", "guard_nan", "guard_p99"});
+  const http::Query query(request.query, {"push", "store", "keep", "guard", "guard_errors", "guard_nan", "guard_p99"});
   const PublishOptions options = publish_options(query);
   if (const auto id = query.text("push")) return commit_push(rollout, request, push_id(*id), options);
   return change_weights(
       rollout, request,
-      [&](const std::shared_ptr<ServedModel>& served) {
+      [&](const std::shared_ptr<registry::ServedModel>& served) {
         publish_staged(rollout, *served, published_by(request), options);
       },
       "committed", [](PushLedger& pushes, const PushPlace& place, uint64_t now) { pushes.set_published(place, now); });
 }
 
 std::string abort_weights(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {"push"});
+  const http::Query query(request.query, {"push"});
   if (const auto id = query.text("push")) return abort_push(rollout, request, push_id(*id));
   return change_weights(
       rollout, request,
-      [&](const std::shared_ptr<ServedModel>& served) {
+      [&](const std::shared_ptr<registry::ServedModel>& served) {
         const AuditEntry entry = audit_of("aborted", rollout, *served, WeightState::kStaged);
         served->model().abort_weights();
         rollout.audit.add(entry);
@@ -116,22 +116,22 @@ std::string abort_weights(Rollout& rollout, const AdminRequest& request) {
 }
 
 std::string rollback_weights(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {"push", "store", "keep"});
+  const http::Query query(request.query, {"push", "store", "keep"});
   const PublishOptions options = publish_options(query);
   if (const auto id = query.text("push")) return rollback_push(rollout, request, push_id(*id), options);
   return change_weights(
       rollout, request,
-      [&](const std::shared_ptr<ServedModel>& served) {
+      [&](const std::shared_ptr<registry::ServedModel>& served) {
         publish_previous(rollout, *served, published_by(request), options);
       },
       "rolled back", nullptr);
 }
 
 std::string release_weights(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {});
+  const http::Query query(request.query, {});
   return change_weights(
       rollout, request,
-      [&](const std::shared_ptr<ServedModel>& served) {
+      [&](const std::shared_ptr<registry::ServedModel>& served) {
         rollout.guards.check_over(*served);
         AuditEntry entry = audit_of("released", *served);
         for (const WeightSetInfo& set : served->model().weight_sets())
@@ -146,7 +146,7 @@ std::string set_weight_version(Rollout& rollout, const AdminRequest& request) {
   const WantedVersion wanted = wanted_version_of(request);
   return change_weights(
       rollout, request,
-      [&](const std::shared_ptr<ServedModel>& served) {
+      [&](const std::shared_ptr<registry::ServedModel>& served) {
         const Model& model = served->model();
         const std::string active = model.weight_sets().front().label;
         SCONCE_CHECK(!wanted.label || *wanted.label == active, kBusy, "the label of the active weights is '",
@@ -160,13 +160,13 @@ std::string set_weight_version(Rollout& rollout, const AdminRequest& request) {
 }
 
 std::string replicas(Rollout& rollout, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   return replicas_document(served->interface(), served->model().replicas());
 }
 
 std::string add_replicas(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {});
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const http::Query query(request.query, {});
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   Model& model = served->model();
   Device device = model.info().devices.front();
   std::vector<int> cpus;
@@ -197,7 +197,7 @@ std::string add_replicas(Rollout& rollout, const AdminRequest& request) {
   served->reserve_replicas(static_cast<int64_t>(before + count));
   // Also if this throws, as many requests are admitted as there are replicas.
   struct Recount {
-    ServedModel& served;
+    registry::ServedModel& served;
     int64_t count;
     ~Recount() { served.set_replicas(count); }
   } recount{*served, static_cast<int64_t>(before)};
@@ -209,8 +209,8 @@ std::string add_replicas(Rollout& rollout, const AdminRequest& request) {
 }
 
 std::string remove_replica(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {});
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const http::Query query(request.query, {});
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   Model& model = served->model();
   const ModelClaims::Claim claim(rollout.claims, *served, "its replicas are being changed");
   const std::vector<ReplicaInfo> replicas = model.replicas();
@@ -225,7 +225,7 @@ std::string remove_replica(Rollout& rollout, const AdminRequest& request) {
 }
 
 std::string audit(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {"model", "limit"});
+  const http::Query query(request.query, {"model", "limit"});
   std::string text = "{\"entries\":[";
   for (const std::string& entry : rollout.audit.last(query.text("model").value_or(""), limit_of(query)))
     text.append(text.back() == '[' ? "" : ",").append(entry);
@@ -263,7 +263,7 @@ void set_weights(Rollout& rollout, AdminRequest request, AdminDone done) {
 
 }  // namespace admin
 
-size_t limit_of(const Query& query) {
+size_t limit_of(const http::Query& query) {
   const std::string_view limit = query.text("limit").value_or("100");
   const auto most = parse_number<size_t>(limit);
   SCONCE_CHECK(most, kInvalidArgument, "parameter limit must be a number, got '", excerpt(limit), "'");
@@ -284,7 +284,7 @@ void start_admin(AdminThreads& threads, AdminRequest request, std::function<std:
                  AdminDone done) {
   const auto failed = [done](const std::exception_ptr& problem) {
     const Failure failure = describe_failure(problem);
-    done({failure.status, error_document(failure.message)});
+    done({failure.status, registry::error_document(failure.message)});
   };
   const auto abandoned = [done] { done({507, {}}); };
   threads.run(
@@ -296,4 +296,4 @@ void start_admin(AdminThreads& threads, AdminRequest request, std::function<std:
       failed, abandoned);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

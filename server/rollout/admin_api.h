@@ -10,7 +10,7 @@
 #include "server/rollout/rollout.h"
 #include "server/rollout/work/admin_request.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 // A handler that runs on AdminThreads; returns the answer's JSON.
 using AdminText = std::string(Rollout& rollout, const AdminRequest& request);
@@ -22,7 +22,7 @@ void start_admin(AdminThreads& threads, AdminRequest request, std::function<std:
                  AdminDone done);
 
 // The parameter `limit`; 100 by default. kInvalidArgument.
-size_t limit_of(const Query& query);
+size_t limit_of(const http::Query& query);
 
 namespace admin {
 
@@ -39,4 +39,4 @@ AdminStart stage_weights, active_weights, set_weights;
 enum class WeightsBody : int8_t { kStream, kReference, kUnsupported };
 WeightsBody weights_body(std::string_view content_type) noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -13,7 +13,7 @@
 #include "server/support/json_document.h"
 #include "server/support/time_text.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 using Json = OrderedJson;
@@ -122,7 +122,7 @@ Json described(const GuardRecord& guard) {
 
 }  // namespace
 
-std::string guard_document(const ModelSignature& model, const std::optional<GuardRecord>& guard) {
+std::string guard_document(const scheduling::ModelSignature& model, const std::optional<GuardRecord>& guard) {
   Json json = of_model(model.name, model.version);
   json.update(guard ? described(*guard) : Json{{"state", "none"}});
   return dump(json);
@@ -132,7 +132,7 @@ std::string weights_name(uint64_t weight_version, const std::string& label) {
   return label.empty() ? std::to_string(weight_version) : label;
 }
 
-std::string constants_document(const ModelSignature& model, std::span<const ConstantSpec> constants) {
+std::string constants_document(const scheduling::ModelSignature& model, std::span<const ConstantSpec> constants) {
   Json json = of_model(model.name, model.version);
   json["constants"] = Json::array();
   for (const ConstantSpec& c : constants) {
@@ -141,7 +141,7 @@ std::string constants_document(const ModelSignature& model, std::span<const Cons
     one["shape"] = c.shape;
     one["strides"] = c.strides;
     one["bytes"] = c.data_size;
-    one["type"] = constant_type_name(c.type);
+    one["type"] = scheduling::constant_type_name(c.type);
     one["device"] = c.device ? Json(to_string(*c.device)) : Json(nullptr);
     one["folded"] = c.folded;
     one["mutated"] = c.mutated;
@@ -165,7 +165,7 @@ void add_difference(OrderedJson& json, const Difference& difference, const char*
   json[not_finite_b] = difference.not_finite_b;
 }
 
-std::string difference_document(const ModelSignature& model, WeightState to,
+std::string difference_document(const scheduling::ModelSignature& model, WeightState to,
                                 std::span<const TensorDifference> constants) {
   Json json = of_model(model.name, model.version);
   json["from"] = state_name(WeightState::kActive);
@@ -187,7 +187,7 @@ std::string difference_document(const ModelSignature& model, WeightState to,
   return dump(json);
 }
 
-std::string weights_document(const ModelSignature& model, std::span<const WeightSetInfo> sets,
+std::string weights_document(const scheduling::ModelSignature& model, std::span<const WeightSetInfo> sets,
                              std::span<const std::string> digests, const WeightsState& state) {
   Json json = of_model(model.name, model.version);
   Json list = Json::array();
@@ -208,7 +208,7 @@ std::string weights_document(const ModelSignature& model, std::span<const Weight
     one["since"] = time_text(set.since);
     if (!digests.empty()) one["digest"] = digests[i];
     if (state.golden && set.state == WeightState::kStaged && set.since == state.golden->staged)
-      one["golden"] = verdict_json(*state.golden);
+      one["golden"] = weights::verdict_json(*state.golden);
     if (set.state == WeightState::kStaged && state.shadow) one["shadow"] = shadow_in_short(*state.shadow);
     list.push_back(std::move(one));
   }
@@ -228,7 +228,7 @@ std::string weights_document(const ModelSignature& model, std::span<const Weight
   return dump(json);
 }
 
-std::string replicas_document(const ModelSignature& model, std::span<const ReplicaInfo> replicas) {
+std::string replicas_document(const scheduling::ModelSignature& model, std::span<const ReplicaInfo> replicas) {
   Json json = of_model(model.name, model.version);
   json["count"] = replicas.size();
   json["replicas"] = Json::array();
@@ -267,4 +267,4 @@ std::string accepted_document(const Operation& operation) {
   return "{\"operation\":\"" + std::to_string(operation.id) + "\"}";
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -14,12 +14,12 @@
 #include "server/weights/store/peer_weights.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 // The guard of the published set; window zero: none.
-GuardBounds bounds_for(const ServedModel& served, const GuardWish& wish) {
-  GuardBounds bounds = served.weights().guard();
+weights::GuardBounds bounds_for(const registry::ServedModel& served, const GuardWish& wish) {
+  weights::GuardBounds bounds = served.weights().guard();
   bounds.window = wish.window.value_or(bounds.window);
   bounds.errors = wish.errors.value_or(bounds.errors);
   bounds.nan = wish.nan.value_or(bounds.nan);
@@ -28,9 +28,9 @@ GuardBounds bounds_for(const ServedModel& served, const GuardWish& wish) {
 }
 
 // The push that this publication commits or undoes, in the form that is stored with the set.
-std::optional<StoredPush> push_note(const Rollout& rollout, const ServedModel& served, const PublishOptions& options,
-                                    PushState state, uint64_t weight_version) {
-  const ModelSignature& interface = served.interface();
+std::optional<weights::StoredPush> push_note(const Rollout& rollout, const registry::ServedModel& served,
+                                             const PublishOptions& options, PushState state, uint64_t weight_version) {
+  const scheduling::ModelSignature& interface = served.interface();
   std::optional<PushRecord> record = rollout.pushes.find(interface.name, interface.version, options.push);
   if (!record) return std::nullopt;
   record->state = state;
@@ -39,9 +39,9 @@ std::optional<StoredPush> push_note(const Rollout& rollout, const ServedModel& s
 }
 
 // The set is already published, so this must not throw. Returns whether the set is stored.
-bool store(ServedModel& served, StoredWeights& stored, const PublishOptions& options,
-           const std::function<StoredWeights::Notes()>& notes) SCONCE_REQUIRES(stored.write_mutex()) {
-  const ModelSignature& interface = served.interface();
+bool store(registry::ServedModel& served, weights::StoredWeights& stored, const PublishOptions& options,
+           const std::function<weights::StoredWeights::Notes()>& notes) SCONCE_REQUIRES(stored.write_mutex()) {
+  const scheduling::ModelSignature& interface = served.interface();
   std::string problem = "store=false was asked for";
   if (!options.store) {
     succeeds([&] { stored.report(stored.status().weight_version, problem); });
@@ -63,10 +63,10 @@ bool has_complete_previous(const Model& model) {
 }
 
 // The set is already published, so this must not throw.
-void guard(Rollout& rollout, ServedModel& served, const Published& published, const GuardBounds& bounds,
-           const std::string& push) {
+void guard(Rollout& rollout, registry::ServedModel& served, const Published& published,
+           const weights::GuardBounds& bounds, const std::string& push) {
   if (bounds.window.count() == 0) return;
-  const ModelSignature& interface = served.interface();
+  const scheduling::ModelSignature& interface = served.interface();
   const std::string problem = problem_of([&] {
     SCONCE_CHECK(has_complete_previous(served.model()), kFailedPrecondition,
                  "there is no complete previous set to roll back to");
@@ -81,8 +81,8 @@ void guard(Rollout& rollout, ServedModel& served, const Published& published, co
     });
 }
 
-void tell(Rollout& rollout, const ServedModel& served, const char* event, uint64_t before, const PublishedBy& by,
-          const PublishOptions& options, const std::string& set) {
+void tell(Rollout& rollout, const registry::ServedModel& served, const char* event, uint64_t before,
+          const weights::PublishedBy& by, const PublishOptions& options, const std::string& set) {
   succeeds([&] {
     AuditEntry entry = audit_of(event, rollout, served, WeightState::kActive);
     entry.before = before;
@@ -96,25 +96,25 @@ void tell(Rollout& rollout, const ServedModel& served, const char* event, uint64
 
 // A publication and its parameters.
 struct Publication {
-  const char* event;        // for the audit log
-  PushState push_state;     // of the push that it commits or undoes
-  GuardBounds bounds = {};  // window zero: no guard
-  std::string set = {};     // a named set; empty: none
+  const char* event;                 // for the audit log
+  PushState push_state;              // of the push that it commits or undoes
+  weights::GuardBounds bounds = {};  // window zero: no guard
+  std::string set = {};              // a named set; empty: none
 };
 
 template <class Commit>
-Published publish(Rollout& rollout, ServedModel& served, const PublishedBy& by, const PublishOptions& options,
-                  const Publication& what, const Commit& commit) {
+Published publish(Rollout& rollout, registry::ServedModel& served, const weights::PublishedBy& by,
+                  const PublishOptions& options, const Publication& what, const Commit& commit) {
   Published published;
   const uint64_t before = served.model().weight_version();
-  if (const std::shared_ptr<StoredWeights>& stored = served.weights().stored()) {
+  if (const std::shared_ptr<weights::StoredWeights>& stored = served.weights().stored()) {
     const MutexLock lock(stored->write_mutex());
     check_served(rollout, served);
     published.weight_version = commit(served.model());
     published.stored = store(served, *stored, options, [&] {
-      StoredWeights::Notes notes{by};
+      weights::StoredWeights::Notes notes{by};
       if (what.bounds.window.count() > 0 && has_complete_previous(served.model()))
-        notes.guard = {what.bounds, what.bounds.window, options.push, instance_name()};
+        notes.guard = {what.bounds, what.bounds.window, options.push, weights::instance_name()};
       if (!options.push.empty())
         notes.push = push_note(rollout, served, options, what.push_state, published.weight_version);
       return notes;
@@ -134,7 +134,7 @@ StagedSet::~StagedSet() {
   if (model_) succeeds([this] { model_->abort_weights(); });
 }
 
-PublishOptions publish_options(const Query& query) {
+PublishOptions publish_options(const http::Query& query) {
   PublishOptions options;
   // "keep" is the former name, deprecated.
   for (const char* const name : {"keep", "store"})
@@ -153,32 +153,34 @@ PublishOptions publish_options(const Query& query) {
   return options;
 }
 
-Published publish_staged(Rollout& rollout, ServedModel& served, const PublishedBy& by, const PublishOptions& options) {
+Published publish_staged(Rollout& rollout, registry::ServedModel& served, const weights::PublishedBy& by,
+                         const PublishOptions& options) {
   return publish(rollout, served, by, options, {"committed", PushState::kCommitted, bounds_for(served, options.guard)},
                  [](Model& model) { return model.commit_weights(); });
 }
 
-Published publish_previous(Rollout& rollout, ServedModel& served, const PublishedBy& by,
+Published publish_previous(Rollout& rollout, registry::ServedModel& served, const weights::PublishedBy& by,
                            const PublishOptions& options) {
   return publish(rollout, served, by, options, {options.push.empty() ? "rolled_back" : "undone", PushState::kUndone},
                  [](Model& model) { return model.rollback_weights(); });
 }
 
-Published publish_set(Rollout& rollout, ServedModel& served, const std::string& name, const PublishedBy& by,
-                      const PublishOptions& options) {
+Published publish_set(Rollout& rollout, registry::ServedModel& served, const std::string& name,
+                      const weights::PublishedBy& by, const PublishOptions& options) {
   return publish(rollout, served, by, options,
                  {"promoted", PushState::kCommitted, bounds_for(served, options.guard), name},
                  [&](Model& model) { return model.promote_set(name); });
 }
 
-void set_active_version(Rollout& rollout, const std::shared_ptr<ServedModel>& served, uint64_t weight_version) {
+void set_active_version(Rollout& rollout, const std::shared_ptr<registry::ServedModel>& served,
+                        uint64_t weight_version) {
   Model& model = served->model();
   const uint64_t before = model.weight_version();
   if (weight_version == before) return;
   SCONCE_CHECK(weight_version > before, kBusy, "weight version ", before,
                " is active, and numbers only grow: it cannot be ", weight_version);
   rollout.guards.check_over(*served);
-  if (const std::shared_ptr<StoredWeights>& stored = served->weights().stored()) {
+  if (const std::shared_ptr<weights::StoredWeights>& stored = served->weights().stored()) {
     const MutexLock lock(stored->write_mutex());
     check_served(rollout, *served);
     stored->set_weight_version(model.weights_digest(WeightState::kActive), weight_version);
@@ -194,4 +196,4 @@ void set_active_version(Rollout& rollout, const std::shared_ptr<ServedModel>& se
   });
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -16,7 +16,11 @@
 #include "server/rollout/work/admin_request.h"
 #include "server/weights/store/weight_journal.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
+class Query;
+}  // namespace sconce::server::http
+
+namespace sconce::server::rollout {
 
 // Drops the model's staged set in the destructor unless keep() was called. The caller's claim keeps other threads from
 // changing it.
@@ -53,25 +57,26 @@ struct PublishOptions {
 };
 
 // The query's "store", "guard", "guard_errors", "guard_nan" and "guard_p99". kInvalidArgument.
-PublishOptions publish_options(const class Query& query);
+PublishOptions publish_options(const http::Query& query);
 
 // Publish a set. They return when the set is on disk (setting weights_store), or when storing has failed, which the
 // weights documents then report. The caller has claimed the model. by: the requester. Errors of Model::commit_weights
 // and Model::rollback_weights, and kUnavailable if the model was unloaded or replaced: then the active set is
 // unchanged.
-Published publish_staged(Rollout& rollout, ServedModel& served, const PublishedBy& by,
+Published publish_staged(Rollout& rollout, registry::ServedModel& served, const weights::PublishedBy& by,
                          const PublishOptions& options = {});
-Published publish_previous(Rollout& rollout, ServedModel& served, const PublishedBy& by,
+Published publish_previous(Rollout& rollout, registry::ServedModel& served, const weights::PublishedBy& by,
                            const PublishOptions& options = {});
 // Publishes the weights of a named set. Errors of Model::promote_set.
-Published publish_set(Rollout& rollout, ServedModel& served, const std::string& name, const PublishedBy& by,
-                      const PublishOptions& options = {});
+Published publish_set(Rollout& rollout, registry::ServedModel& served, const std::string& name,
+                      const weights::PublishedBy& by, const PublishOptions& options = {});
 
 // Raises the weight version of the active set; the set is on disk with that version before others see it. The caller
 // has claimed the model. Does nothing if the set has that version. kBusy for a lower version, and while the set is
 // guarded; kIo, and then nothing has changed; kUnavailable if the model was unloaded or replaced.
-void set_active_version(Rollout& rollout, const std::shared_ptr<ServedModel>& served, uint64_t weight_version);
+void set_active_version(Rollout& rollout, const std::shared_ptr<registry::ServedModel>& served,
+                        uint64_t weight_version);
 
-inline PublishedBy published_by(const AdminRequest& request) { return {request.peer, request.id.text()}; }
+inline weights::PublishedBy published_by(const AdminRequest& request) { return {request.peer, request.id.text()}; }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

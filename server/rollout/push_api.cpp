@@ -12,7 +12,7 @@
 #include "server/support/json_document.h"
 #include "server/support/log.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 using Clock = PushLedger::Clock;
@@ -22,7 +22,7 @@ using Json = OrderedJson;
 constexpr std::chrono::milliseconds kClaimPatience{10'000};
 
 // Whether the model serves the set that the push, or its undo, published.
-bool is_served(const PushRecord& record, const ServedModel& served) {
+bool is_served(const PushRecord& record, const registry::ServedModel& served) {
   if (record.served.lock().get() != &served) return false;
   const std::string& set = record.terms.set;
   if (set.empty()) return served.model().weight_version() == record.weight_version;
@@ -31,7 +31,7 @@ bool is_served(const PushRecord& record, const ServedModel& served) {
   return there ? info.weight_version == record.weight_version : record.state == PushState::kUndone;
 }
 
-Json describe(const PushRecord& record, const ServedModel& served) {
+Json describe(const PushRecord& record, const registry::ServedModel& served) {
   Json json = {{"push", record.terms.id}, {"state", push_state_name(record.state)}};
   if (!record.terms.set.empty()) json["set"] = record.terms.set;
   if (!record.terms.label.empty()) json["label"] = record.terms.label;
@@ -53,7 +53,7 @@ Json describe(const PushRecord& record, const ServedModel& served) {
 }
 
 // The JSON document of the model's sets and the push.
-std::string told(Rollout& rollout, const PushPlace& place, const ServedModel& served, const std::string& id) {
+std::string told(Rollout& rollout, const PushPlace& place, const registry::ServedModel& served, const std::string& id) {
   std::string text;
   succeeds([&] {
     text = weights_text(rollout, served, false);
@@ -73,7 +73,7 @@ bool has_state(Rollout& rollout, const PushPlace& place, const std::string& id, 
 bool holds_set(PushState state) noexcept { return state == PushState::kStaged || state == PushState::kPrepared; }
 
 // The event has already happened, so this must not throw.
-void tell_set(Rollout& rollout, const ServedModel& served, const PushRecord& record, uint64_t weight_version,
+void tell_set(Rollout& rollout, const registry::ServedModel& served, const PushRecord& record, uint64_t weight_version,
               const char* event, const char* words) {
   succeeds([&] {
     AuditEntry entry = audit_of(event, served);
@@ -87,7 +87,8 @@ void tell_set(Rollout& rollout, const ServedModel& served, const PushRecord& rec
   });
 }
 
-Published publish_set_push(Rollout& rollout, const PushPlace& place, ServedModel& served, const PushRecord& record) {
+Published publish_set_push(Rollout& rollout, const PushPlace& place, registry::ServedModel& served,
+                           const PushRecord& record) {
   check_served(rollout, served);
   const Published published{served.model().commit_set(record.terms.set), false};
   rollout.pushes.committed(place, record.terms.id, published.weight_version);
@@ -101,18 +102,18 @@ void log_end(const PushPlace& place, const std::string& id, const char* what) {
 
 }  // namespace
 
-PushPlace place_of(const std::shared_ptr<ServedModel>& served) {
+PushPlace place_of(const std::shared_ptr<registry::ServedModel>& served) {
   return {served->interface().name, served->interface().version, served};
 }
 
 void drop_held(Model& model, const std::string& set) { set.empty() ? model.abort_weights() : model.abort_set(set); }
 
-std::vector<StoredPush> pushes_of_sets(const Model& model) {
+std::vector<weights::StoredPush> pushes_of_sets(const Model& model) {
   std::vector<NamedSetInfo> infos = model.named_sets();
   std::sort(infos.begin(), infos.end(), [](const auto& a, const auto& b) { return a.since < b.since; });
-  std::vector<StoredPush> pushes;
+  std::vector<weights::StoredPush> pushes;
   for (const NamedSetInfo& info : infos) {
-    std::optional<StoredPush> push = parse_push(info.note);
+    std::optional<weights::StoredPush> push = weights::parse_push(info.note);
     if (!push || push->set != info.name) continue;
     push->weight_version = info.weight_version;
     push->stored = true;
@@ -121,8 +122,8 @@ std::vector<StoredPush> pushes_of_sets(const Model& model) {
   return pushes;
 }
 
-Published publish_push(Rollout& rollout, const PushPlace& place, ServedModel& served, const std::string& id,
-                       const PublishedBy& by, PublishOptions options) {
+Published publish_push(Rollout& rollout, const PushPlace& place, registry::ServedModel& served, const std::string& id,
+                       const weights::PublishedBy& by, PublishOptions options) {
   rollout.pushes.check_open(place, id);
   if (const auto record = rollout.pushes.find(place.model, place.version, id); record && !record->terms.set.empty())
     return publish_set_push(rollout, place, served, *record);
@@ -157,7 +158,7 @@ void drop_push(Rollout& rollout, const PushPlace& place, Model& model, const std
 }
 
 std::string commit_push(Rollout& rollout, const AdminRequest& request, const std::string& id, PublishOptions options) {
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   const PushPlace place = place_of(served);
   rollout.pushes.authorize(place, id, request.authorization);
   if (!has_state(rollout, place, id, PushState::kCommitted)) {
@@ -174,7 +175,7 @@ std::string commit_push(Rollout& rollout, const AdminRequest& request, const std
 }
 
 std::string abort_push(Rollout& rollout, const AdminRequest& request, const std::string& id) {
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   const PushPlace place = place_of(served);
   // An upload that still receives the set has claimed the model. It stops when it sees that the push has ended.
   std::optional<PushState> before;
@@ -196,7 +197,7 @@ std::string abort_push(Rollout& rollout, const AdminRequest& request, const std:
 
 std::string rollback_push(Rollout& rollout, const AdminRequest& request, const std::string& id,
                           PublishOptions options) {
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   const PushPlace place = place_of(served);
   const ModelClaims::Claim claim(rollout.claims, *served, "push " + id + " is being undone", kClaimPatience);
   if (!has_state(rollout, place, id, PushState::kUndone)) {
@@ -225,9 +226,9 @@ std::string rollback_push(Rollout& rollout, const AdminRequest& request, const s
 namespace admin {
 
 std::string pushes(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {"push"});
+  const http::Query query(request.query, {"push"});
   const auto wanted = query.text("push");
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   const PushPlace place = place_of(served);
   Json list = Json::array();
   for (const PushRecord& record : rollout.pushes.list(place))
@@ -240,18 +241,18 @@ std::string pushes(Rollout& rollout, const AdminRequest& request) {
 }
 
 std::string prepare_push(Rollout& rollout, const AdminRequest& request) {
-  const std::string id = push_id(Query(request.query, {"push"}).text("push").value_or(""));
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const std::string id = push_id(http::Query(request.query, {"push"}).text("push").value_or(""));
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   rollout.pushes.prepare(place_of(served), id, Clock::now());
   rollout.pushes.authorize(place_of(served), id, request.authorization);
   return dump(describe(*rollout.pushes.find(served->interface().name, served->interface().version, id), *served));
 }
 
 std::string renew_push(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {"push", "lease"});
+  const http::Query query(request.query, {"push", "lease"});
   const std::string id = push_id(query.text("push").value_or(""));
   const auto lease = query.text("lease");
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   rollout.pushes.renew(place_of(served), id, Clock::now(), lease ? parse_lease(*lease) : std::chrono::milliseconds{});
   rollout.pushes.authorize(place_of(served), id, request.authorization);
   return dump(describe(*rollout.pushes.find(served->interface().name, served->interface().version, id), *served));
@@ -259,4 +260,4 @@ std::string renew_push(Rollout& rollout, const AdminRequest& request) {
 
 }  // namespace admin
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -10,7 +10,7 @@
 #include "server/support/json_document.h"
 #include "server/support/log.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 using Clock = PushLedger::Clock;
@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kAgain{200}, kAskPeersAgain{1000};
 // Maximum wait for another server's answer.
 constexpr std::chrono::seconds kPeerPatience{2};
 
-PushAnswer read_answer(const Answer& answer) {
+PushAnswer read_answer(const http::Answer& answer) {
   const OrderedJson json = OrderedJson::parse(answer.body, nullptr, false);
   const auto list = json.is_object() ? json.find("pushes") : json.end();
   if (!answer.ok() || list == json.end() || !list->is_array()) return {};
@@ -75,7 +75,7 @@ void PushReconciler::work() {
 
 void PushReconciler::reconcile(const PushRecord& record) {
   const std::string& id = record.terms.id;
-  std::shared_ptr<ServedModel> served;
+  std::shared_ptr<registry::ServedModel> served;
   if (!succeeds(
           [&] { served = rollout_.repository.snapshot()->loaded(record.model, std::to_string(record.version)); })) {
     (void)rollout_.pushes.list({record.model, record.version, nullptr});  // detects that the model was unloaded
@@ -114,7 +114,7 @@ PushFinding PushReconciler::ask_members(const PushRecord& record) const {
   for (size_t i = 0; i < terms.members.size(); ++i) {
     if (i == terms.member) continue;
     if (rollout_.draining) return {Verdict::kWait, "this server is ending"};
-    const Answer answer = ask(i, "GET", "pushes");
+    const http::Answer answer = ask(i, "GET", "pushes");
     answers[i] = read_answer(answer);
     if (!answers[i].answered && silence.empty()) silence = terms.members[i] + ": " + rollout_.peers.reason(answer);
   }
@@ -130,7 +130,7 @@ PushFinding PushReconciler::ask_members(const PushRecord& record) const {
   return finding;
 }
 
-void PushReconciler::decide(const PushRecord& record, const PushPlace& place, ServedModel& served) {
+void PushReconciler::decide(const PushRecord& record, const PushPlace& place, registry::ServedModel& served) {
   const std::string& id = record.terms.id;
   const PushFinding finding = ask_members(record);
   if (finding.verdict == Verdict::kWait) {
@@ -152,4 +152,4 @@ void PushReconciler::decide(const PushRecord& record, const PushPlace& place, Se
     drop_push(rollout_, place, served.model(), id, finding.why);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -6,7 +6,7 @@
 #include "server/rollout/rollout.h"
 #include "server/rollout/work/admin_alarm.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 // The conclusion of a server in doubt from the others' answers.
 struct PushFinding {
@@ -34,9 +34,9 @@ class PushReconciler final : public AdminAlarm {
   void work() override;
   void reconcile(const PushRecord& record);
   PushFinding ask_members(const PushRecord& record) const;
-  void decide(const PushRecord& record, const PushPlace& place, ServedModel& served);
+  void decide(const PushRecord& record, const PushPlace& place, registry::ServedModel& served);
 
   Rollout& rollout_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

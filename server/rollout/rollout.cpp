@@ -2,10 +2,10 @@
 
 #include "server/rollout/work/update_trace.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
-Rollout::Rollout(const ServerConfig& config, Repository& repository, const SignatureRule& signatures,
-                 const std::atomic<bool>& draining, Telemetry& telemetry)
+Rollout::Rollout(const ServerConfig& config, registry::Repository& repository, const signing::SignatureRule& signatures,
+                 const std::atomic<bool>& draining, telemetry::Telemetry& telemetry)
     : config(config),
       repository(repository),
       signatures(signatures),
@@ -14,8 +14,8 @@ Rollout::Rollout(const ServerConfig& config, Repository& repository, const Signa
       guards(telemetry.updates),
       audit(telemetry.updates, config.audit_log),
       peers(config) {
-  if (OtlpExporter* const otlp = telemetry.otlp.get())
+  if (telemetry::OtlpExporter* const otlp = telemetry.otlp.get())
     operations.on_end([otlp](const Operation& over) { otlp->add(update_record(over)); });
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

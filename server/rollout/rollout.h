@@ -18,17 +18,17 @@
 #include "server/support/config.h"
 #include "server/telemetry/telemetry.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 struct Rollout {
   // All arguments outlive the object. signatures: those that weights must have. draining: the server is ending.
   // Counts in telemetry.updates, and passes each update to its collector.
-  Rollout(const ServerConfig& config, Repository& repository, const SignatureRule& signatures,
-          const std::atomic<bool>& draining, Telemetry& telemetry);
+  Rollout(const ServerConfig& config, registry::Repository& repository, const signing::SignatureRule& signatures,
+          const std::atomic<bool>& draining, telemetry::Telemetry& telemetry);
 
   const ServerConfig& config;
-  Repository& repository;
-  const SignatureRule& signatures;
+  registry::Repository& repository;
+  const signing::SignatureRule& signatures;
   const std::atomic<bool>& draining;
   OperationLog operations;
   ModelClaims claims;
@@ -41,4 +41,4 @@ struct Rollout {
   AdminThreads admin_threads;  // its threads use the other members
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

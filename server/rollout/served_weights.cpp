@@ -12,7 +12,7 @@
 #include "server/weights/store/peer_weights.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 // Every JSON reader represents whole numbers up to this one exactly.
@@ -21,7 +21,7 @@ constexpr uint64_t kMaxWeightVersion = uint64_t{1} << 53;
 }  // namespace
 
 WantedVersion wanted_version_of(const AdminRequest& request) {
-  const Query query(request.query, {});
+  const http::Query query(request.query, {});
   WantedVersion wanted;
   JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
     if (key == "weight_version" || key == "generation")
@@ -39,18 +39,18 @@ WantedVersion wanted_version_of(const AdminRequest& request) {
   return wanted;
 }
 
-std::shared_ptr<ServedModel> model_of(const Rollout& rollout, const AdminRequest& request) {
+std::shared_ptr<registry::ServedModel> model_of(const Rollout& rollout, const AdminRequest& request) {
   return rollout.repository.snapshot()->loaded(request.model, request.version);
 }
 
-void check_served(const Rollout& rollout, const ServedModel& served) {
-  const ModelSignature& interface = served.interface();
+void check_served(const Rollout& rollout, const registry::ServedModel& served) {
+  const scheduling::ModelSignature& interface = served.interface();
   const auto catalog = rollout.repository.snapshot();
   SCONCE_CHECK(catalog->loaded(interface.name, std::to_string(interface.version)).get() == &served, kUnavailable,
                "the model was replaced while its weights were updated");
 }
 
-AuditEntry audit_of(std::string_view event, const ServedModel& served) {
+AuditEntry audit_of(std::string_view event, const registry::ServedModel& served) {
   AuditEntry entry;
   entry.event = event;
   entry.model = served.interface().name;
@@ -59,7 +59,8 @@ AuditEntry audit_of(std::string_view event, const ServedModel& served) {
   return entry;
 }
 
-AuditEntry audit_of(std::string_view event, const Rollout& rollout, const ServedModel& served, WeightState state) {
+AuditEntry audit_of(std::string_view event, const Rollout& rollout, const registry::ServedModel& served,
+                    WeightState state) {
   AuditEntry entry = audit_of(event, served);
   const Model& model = served.model();
   for (const WeightSetInfo& set : model.weight_sets())
@@ -72,28 +73,28 @@ AuditEntry audit_of(std::string_view event, const Rollout& rollout, const Served
   return entry;
 }
 
-std::string weights_text(const Rollout& rollout, const ServedModel& served, bool digest) {
+std::string weights_text(const Rollout& rollout, const registry::ServedModel& served, bool digest) {
   const std::vector<WeightSetInfo> sets = served.model().weight_sets();
   std::vector<std::string> digests;
   for (const WeightSetInfo& set : sets) {
     if (digest) digests.push_back(served.model().weights_digest(set.state));
   }
-  const ModelSignature& interface = served.interface();
+  const scheduling::ModelSignature& interface = served.interface();
   WeightsState state;
-  state.instance = instance_name();
+  state.instance = weights::instance_name();
   const auto catalog = rollout.repository.snapshot();
-  const Catalog::Version& version = catalog->find(interface.name, std::to_string(interface.version));
-  state.ready = version.state == Catalog::State::kReady && !rollout.draining;
+  const registry::Catalog::Version& version = catalog->find(interface.name, std::to_string(interface.version));
+  state.ready = version.state == registry::Catalog::State::kReady && !rollout.draining;
   state.reason = version.held;
-  ModelWeights& weights = served.weights();
+  registry::ModelWeights& weights = served.weights();
   if (weights.stored()) state.stored = weights.stored()->status();
   state.guard = rollout.guards.find(served);
   if (weights.golden()) state.golden = weights.golden()->last();
-  Shadow::Report shadow = weights.shadow().report();
+  weights::Shadow::Report shadow = weights.shadow().report();
   for (const WeightSetInfo& set : sets)
     if (shadow.summary && set.state == WeightState::kStaged && set.since == shadow.summary->since)
       state.shadow = std::move(shadow);
   return weights_document(interface, sets, digests, state);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

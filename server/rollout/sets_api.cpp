@@ -17,24 +17,24 @@
 #include "server/support/time_text.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server::admin {
+namespace sconce::server::rollout::admin {
 namespace {
 
 using Json = OrderedJson;
 
-std::shared_ptr<ServedModel> served_of(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {});
+std::shared_ptr<registry::ServedModel> served_of(Rollout& rollout, const AdminRequest& request) {
+  const http::Query query(request.query, {});
   return model_of(rollout, request);
 }
 
-ModelSets& sets_of(const ServedModel& served) {
-  const ModelWeights* const weights = served.find_weights();
-  ModelSets* const sets = weights ? weights->sets() : nullptr;
+scheduling::ModelSets& sets_of(const registry::ServedModel& served) {
+  const registry::ModelWeights* const weights = served.find_weights();
+  scheduling::ModelSets* const sets = weights ? weights->sets() : nullptr;
   SCONCE_CHECK(sets, kNotFound, "model '", served.interface().name, "' holds no named sets (setting sets)");
   return *sets;
 }
 
-Json described(const NamedSetInfo& info, std::span<const ModelSets::Count> counts) {
+Json described(const NamedSetInfo& info, std::span<const scheduling::ModelSets::Count> counts) {
   Json json = {{"name", info.name},
                {"state", info.on_disk ? "disk" : "memory"},
                {"weight_version", info.weight_version},
@@ -46,7 +46,7 @@ Json described(const NamedSetInfo& info, std::span<const ModelSets::Count> count
                {"replicas", info.replicas},
                {"since", time_text(info.since)},
                {"used", time_text(info.used)}};
-  for (const ModelSets::Count& count : counts) {
+  for (const scheduling::ModelSets::Count& count : counts) {
     if (count.name != info.name) continue;
     json["requests"] = count.success;
     json["failures"] = count.failures;
@@ -56,15 +56,15 @@ Json described(const NamedSetInfo& info, std::span<const ModelSets::Count> count
   return json;
 }
 
-Json routes_json(const ModelSets& sets) {
+Json routes_json(const scheduling::ModelSets& sets) {
   Json json = Json::object();
   for (const auto& [name, share] : sets.routes()) json[name] = share;
   return json;
 }
 
-std::string sets_text(const ServedModel& served) {
-  const ModelWeights& weights = served.weights();
-  const ModelSets* const own = weights.sets();
+std::string sets_text(const registry::ServedModel& served) {
+  const registry::ModelWeights& weights = served.weights();
+  const scheduling::ModelSets* const own = weights.sets();
   const NamedSetsMemory memory = weights.model().named_sets_memory();
   Json json = {{"model", served.interface().name}, {"version", std::to_string(served.interface().version)}};
   json["limit"] = weights.most_sets();
@@ -75,12 +75,14 @@ std::string sets_text(const ServedModel& served) {
   json["on_disk"] = memory.on_disk;
   json["routes"] = own ? routes_json(*own) : Json::object();
   json["sets"] = Json::array();
-  const std::vector<ModelSets::Count> counts = own ? own->counts() : std::vector<ModelSets::Count>();
+  const std::vector<scheduling::ModelSets::Count> counts =
+      own ? own->counts() : std::vector<scheduling::ModelSets::Count>();
   const std::vector<NamedSetInfo> infos = served.model().named_sets();
   for (const NamedSetInfo& info : infos) {
     // Both lists are sorted by name.
-    const auto at = std::lower_bound(counts.begin(), counts.end(), info.name,
-                                     [](const ModelSets::Count& c, const std::string& name) { return c.name < name; });
+    const auto at =
+        std::lower_bound(counts.begin(), counts.end(), info.name,
+                         [](const scheduling::ModelSets::Count& c, const std::string& name) { return c.name < name; });
     const size_t found = at != counts.end() && at->name == info.name;
     json["sets"].push_back(described(info, std::span(counts).subspan(static_cast<size_t>(at - counts.begin()), found)));
   }
@@ -92,9 +94,9 @@ std::string sets_text(const ServedModel& served) {
 std::string sets(Rollout& rollout, const AdminRequest& request) { return sets_text(*served_of(rollout, request)); }
 
 std::string set(Rollout& rollout, const AdminRequest& request) {
-  const bool digest = Query(request.query, {"digest"}).flag("digest");
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
-  const ModelSets& own = sets_of(*served);
+  const bool digest = http::Query(request.query, {"digest"}).flag("digest");
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
+  const scheduling::ModelSets& own = sets_of(*served);
   const std::string of = digest ? served->model().set_digest(request.set) : std::string();
   Json json = described(served->model().named_set(request.set), own.counts());
   if (digest) json["digest"] = of;
@@ -102,7 +104,7 @@ std::string set(Rollout& rollout, const AdminRequest& request) {
 }
 
 std::string remove_set(Rollout& rollout, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = served_of(rollout, request);
+  const std::shared_ptr<registry::ServedModel> served = served_of(rollout, request);
   sets_of(*served).remove(request.set);
   // The set is already removed, so this must not throw.
   succeeds([&] {
@@ -116,10 +118,11 @@ std::string remove_set(Rollout& rollout, const AdminRequest& request) {
 }
 
 std::string promote_set(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {"store", "keep", "golden", "guard", "guard_errors", "guard_nan", "guard_p99"});
+  const http::Query query(request.query,
+                          {"store", "keep", "golden", "guard", "guard_errors", "guard_nan", "guard_p99"});
   const PublishOptions options = publish_options(query);
   const GoldenRule rule = golden_rule(query);
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   sets_of(*served);
   const ModelClaims::Claim claim(rollout.claims, *served, "its weights are being changed");
   rollout.guards.check_over(*served);
@@ -135,7 +138,7 @@ std::string promote_set(Rollout& rollout, const AdminRequest& request) {
 
 std::string set_version_of_set(Rollout& rollout, const AdminRequest& request) {
   const WantedVersion wanted = wanted_version_of(request);
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   sets_of(*served);
   Model& model = served->model();
   const std::string name = request.set;
@@ -165,14 +168,14 @@ std::string set_version_of_set(Rollout& rollout, const AdminRequest& request) {
 }
 
 std::string routes(Rollout& rollout, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = served_of(rollout, request);
+  const std::shared_ptr<registry::ServedModel> served = served_of(rollout, request);
   return dump(routes_json(sets_of(*served)));
 }
 
 std::string change_routes(Rollout& rollout, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = served_of(rollout, request);
-  ModelSets& own = sets_of(*served);
-  ModelSets::Routes routes;
+  const std::shared_ptr<registry::ServedModel> served = served_of(rollout, request);
+  scheduling::ModelSets& own = sets_of(*served);
+  scheduling::ModelSets::Routes routes;
   JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
     const double share = json.number("a share");
     routes.emplace_back(key, share);
@@ -189,4 +192,4 @@ std::string change_routes(Rollout& rollout, const AdminRequest& request) {
   return text;
 }
 
-}  // namespace sconce::server::admin
+}  // namespace sconce::server::rollout::admin

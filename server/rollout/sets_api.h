@@ -4,9 +4,9 @@
 
 #include "server/rollout/admin_api.h"
 
-namespace sconce::server::admin {
+namespace sconce::server::rollout::admin {
 
 AdminText sets, set, remove_set, promote_set, set_version_of_set;
 AdminText routes, change_routes;
 
-}  // namespace sconce::server::admin
+}  // namespace sconce::server::rollout::admin

@@ -13,18 +13,18 @@
 #include "server/support/time_text.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 using Json = OrderedJson;
 
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
-Json times(const RunTimes& runs) {
+Json times(const weights::RunTimes& runs) {
   return {{"mean", seconds(runs.mean())}, {"p50", seconds(runs.quantile(0.5))}, {"p99", seconds(runs.quantile(0.99))}};
 }
 
-Json described(const std::string& name, const OutputDifference& output) {
+Json described(const std::string& name, const weights::OutputDifference& output) {
   const Difference& values = output.values;
   return {{"name", name},
           {"answers", output.answers},
@@ -41,7 +41,7 @@ Json described(const std::string& name, const OutputDifference& output) {
           {"new_nonfinite", output.answers_with_new_nonfinite}};
 }
 
-void describe(Json& json, const ModelSignature& model, const ShadowSummary& summary) {
+void describe(Json& json, const scheduling::ModelSignature& model, const weights::ShadowSummary& summary) {
   json["set"] = {{"label", summary.label}, {"since", time_text(summary.since)}};
   if (!summary.digest.empty()) json["set"]["digest"] = summary.digest;
   json["beside"] = summary.beside;
@@ -58,11 +58,11 @@ void describe(Json& json, const ModelSignature& model, const ShadowSummary& summ
     json["outputs"].push_back(described(model.output_names.name(i), summary.outputs[i]));
 }
 
-std::string shadow_text(const ServedModel& served) {
-  const Shadow::Report report = served.weights().shadow().report();
+std::string shadow_text(const registry::ServedModel& served) {
+  const weights::Shadow::Report report = served.weights().shadow().report();
   Json json = {{"model", served.interface().name}, {"version", std::to_string(served.interface().version)}};
   json["share"] = report.share;
-  json["state"] = state_name(report.state);
+  json["state"] = weights::state_name(report.state);
   if (!report.reason.empty()) json["reason"] = report.reason;
   if (report.summary) describe(json, served.interface(), *report.summary);
   return dump(json);
@@ -70,16 +70,16 @@ std::string shadow_text(const ServedModel& served) {
 
 }  // namespace
 
-OrderedJson shadow_in_short(const Shadow::Report& report) {
-  Json json = {{"state", state_name(report.state)}, {"share", report.share}};
+OrderedJson shadow_in_short(const weights::Shadow::Report& report) {
+  Json json = {{"state", weights::state_name(report.state)}, {"share", report.share}};
   if (!report.summary) return json;
-  const ShadowSummary& summary = *report.summary;
+  const weights::ShadowSummary& summary = *report.summary;
   json["compared"] = summary.compared;
   json["failed"] = summary.failed;
   json["skipped"] = summary.skipped();
   double largest = 0;
   uint64_t other_argmax = 0, new_nonfinite = 0;
-  for (const OutputDifference& output : summary.outputs) {
+  for (const weights::OutputDifference& output : summary.outputs) {
     largest = std::max(largest, output.values.largest);
     other_argmax = std::max(other_argmax, output.answers_of_other_argmax);
     new_nonfinite = std::max(new_nonfinite, output.answers_with_new_nonfinite);
@@ -93,19 +93,19 @@ OrderedJson shadow_in_short(const Shadow::Report& report) {
 namespace admin {
 
 std::string shadow(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {});
+  const http::Query query(request.query, {});
   return shadow_text(*model_of(rollout, request));
 }
 
 std::string change_shadow(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {});
+  const http::Query query(request.query, {});
   std::optional<double> share;
   JsonCursor::read_request(request.body, [&](JsonCursor& json, std::string_view key) {
     SCONCE_CHECK(key == "share", kInvalidArgument, "unknown member of the request: '", excerpt(key), "'");
     share = json.number("'share'");
   });
   SCONCE_CHECK(share, kInvalidArgument, "the request has no 'share'");
-  const std::shared_ptr<ServedModel> served = model_of(rollout, request);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, request);
   served->weights().shadow().set_share(*share);
   log_info("model {} version {}: {} of its requests also run on a staged set", served->interface().name,
            served->interface().version, *share);
@@ -113,4 +113,4 @@ std::string change_shadow(Rollout& rollout, const AdminRequest& request) {
 }
 
 }  // namespace admin
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

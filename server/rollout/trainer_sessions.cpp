@@ -6,7 +6,7 @@
 #include "server/rollout/rollout.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 // Interval at which a session checks for cancellation.
@@ -22,7 +22,7 @@ void TrainerSessions::Session::end(const std::string& reason) {
 }
 
 // Starts the update, and a thread that aborts it when no more requests come.
-void TrainerSessions::Session::start(Rollout& rollout, const std::shared_ptr<ServedModel>& served,
+void TrainerSessions::Session::start(Rollout& rollout, const std::shared_ptr<registry::ServedModel>& served,
                                      const std::shared_ptr<Session>& self) {
   update = std::make_unique<TrainerUpdate>(rollout, served, options);
   rollout.admin_threads.run([&rollout, self] { self->watch(rollout); }, [](const std::exception_ptr&) {}, [] {});
@@ -42,16 +42,16 @@ void TrainerSessions::Session::watch(Rollout& rollout) {
   }
 }
 
-std::shared_ptr<TrainerSessions::Session> TrainerSessions::find(const ServedModel& served) const {
+std::shared_ptr<TrainerSessions::Session> TrainerSessions::find(const registry::ServedModel& served) const {
   const MutexLock lock(mutex_);
   const auto it = sessions_.find(key_of(served));
   return it == sessions_.end() ? nullptr : it->second;
 }
 
-bool TrainerSessions::has(const ServedModel& served) const { return find(served) != nullptr; }
+bool TrainerSessions::has(const registry::ServedModel& served) const { return find(served) != nullptr; }
 
-void TrainerSessions::begin(Rollout& rollout, const std::shared_ptr<ServedModel>& served, const UpdateOptions& options,
-                            bool at_once, const std::string& label) {
+void TrainerSessions::begin(Rollout& rollout, const std::shared_ptr<registry::ServedModel>& served,
+                            const UpdateOptions& options, bool at_once, const std::string& label) {
   const auto session = std::make_shared<Session>(options);
   std::shared_ptr<Session> before;
   {
@@ -74,8 +74,8 @@ void TrainerSessions::begin(Rollout& rollout, const std::shared_ptr<ServedModel>
   std::rethrow_exception(problem);
 }
 
-void TrainerSessions::add(Rollout& rollout, const std::shared_ptr<ServedModel>& served, const SharedTensors& shared,
-                          const std::string& label) {
+void TrainerSessions::add(Rollout& rollout, const std::shared_ptr<registry::ServedModel>& served,
+                          const SharedTensors& shared, const std::string& label) {
   const std::shared_ptr<Session> session = find(*served);
   SCONCE_CHECK(session, kFailedPrecondition, "no update of the model was begun");
   const MutexLock lock(session->mutex);
@@ -92,7 +92,7 @@ void TrainerSessions::add(Rollout& rollout, const std::shared_ptr<ServedModel>& 
   if (!label.empty()) session->label = label;
 }
 
-void TrainerSessions::drop(const ServedModel& served, const std::string& reason) {
+void TrainerSessions::drop(const registry::ServedModel& served, const std::string& reason) {
   std::shared_ptr<Session> session;
   {
     const MutexLock lock(mutex_);
@@ -105,7 +105,7 @@ void TrainerSessions::drop(const ServedModel& served, const std::string& reason)
   if (session->ended.empty()) session->end(reason);
 }
 
-uint64_t TrainerSessions::finish(const ServedModel& served, const std::string& label) {
+uint64_t TrainerSessions::finish(const registry::ServedModel& served, const std::string& label) {
   const std::shared_ptr<Session> session = find(served);
   SCONCE_CHECK(session, kFailedPrecondition, "no update of the model was begun");
   {
@@ -124,4 +124,4 @@ uint64_t TrainerSessions::finish(const ServedModel& served, const std::string& l
   return session->update->publish(label.empty() ? session->label : label);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

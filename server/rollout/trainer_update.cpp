@@ -11,9 +11,9 @@
 #include "server/support/log.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
-TrainerUpdate::TrainerUpdate(Rollout& rollout, std::shared_ptr<ServedModel> served, UpdateOptions options)
+TrainerUpdate::TrainerUpdate(Rollout& rollout, std::shared_ptr<registry::ServedModel> served, UpdateOptions options)
     : rollout_(rollout), served_(std::move(served)) {
   SCONCE_CHECK(!rollout_.draining, kUnavailable, "the server is shutting down");
   claim_.emplace(rollout_.claims, *served_, "a trainer's update of its weights is in progress");
@@ -103,8 +103,8 @@ uint64_t TrainerUpdate::publish(std::string label) {
     // An update without tensors changes only the label, so there is nothing to judge.
     if (entries_ > 0 && served_->weights().golden()) {
       operation_->enter(Operation::Phase::kJudging);
-      const std::optional<GoldenVerdict> verdict = judge_staged(*served_, [this] { check(); });
-      operation_->tell_golden(dump(verdict_json(*verdict)));
+      const std::optional<weights::GoldenVerdict> verdict = judge_staged(*served_, [this] { check(); });
+      operation_->tell_golden(dump(weights::verdict_json(*verdict)));
       require_good(rollout_, *served_, verdict, GoldenRule::kRequire);
     }
     succeeds([this] { rollout_.audit.add(audit_of("staged", rollout_, *served_, WeightState::kStaged)); });
@@ -121,4 +121,4 @@ uint64_t TrainerUpdate::publish(std::string label) {
   return weight_version;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

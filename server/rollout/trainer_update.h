@@ -17,14 +17,14 @@
 #include "server/rollout/work/model_claims.h"
 #include "server/rollout/work/operation_log.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 struct Rollout;
 
 class TrainerUpdate {
  public:
   // Claims the model. kBusy; kUnavailable at shutdown.
-  TrainerUpdate(Rollout& rollout, std::shared_ptr<ServedModel> served, UpdateOptions options);
+  TrainerUpdate(Rollout& rollout, std::shared_ptr<registry::ServedModel> served, UpdateOptions options);
   ~TrainerUpdate();
   TrainerUpdate(const TrainerUpdate&) = delete;
   TrainerUpdate& operator=(const TrainerUpdate&) = delete;
@@ -47,11 +47,11 @@ class TrainerUpdate {
   void fail(Failure failure);
 
   Rollout& rollout_;
-  const std::shared_ptr<ServedModel> served_;
+  const std::shared_ptr<registry::ServedModel> served_;
   std::optional<ModelClaims::Claim> claim_;
   std::unique_ptr<WeightUpdate> update_;  // null: ended
   std::shared_ptr<Operation> operation_;
   size_t entries_ = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

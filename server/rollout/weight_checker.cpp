@@ -12,7 +12,7 @@
 #include "src/support/hex.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 constexpr size_t kReadAtOnce = size_t{1} << 20;
@@ -51,7 +51,7 @@ std::vector<std::string> WeightChecker::differing(const Checksums& before, const
   return names;
 }
 
-WeightChecker::Checksums WeightChecker::checksums_of(const ServedModel& served, const Check& check) {
+WeightChecker::Checksums WeightChecker::checksums_of(const registry::ServedModel& served, const Check& check) {
   const std::unique_ptr<WeightSetFile> file = served.model().open_weights(WeightState::kActive);
   Checksums checksums;
   std::vector<std::byte> block(kReadAtOnce);
@@ -60,7 +60,7 @@ WeightChecker::Checksums WeightChecker::checksums_of(const ServedModel& served, 
   return checksums;
 }
 
-void WeightChecker::snapshot(const ServedModel& served, const Check& check) {
+void WeightChecker::snapshot(const registry::ServedModel& served, const Check& check) {
   Checksums checksums = checksums_of(served, check);
   const std::string& name = served.interface().name;
   const MutexLock lock(mutex_);
@@ -69,7 +69,7 @@ void WeightChecker::snapshot(const ServedModel& served, const Check& check) {
   snapshots_.emplace_back(name, std::move(checksums));
 }
 
-void WeightChecker::compare(const ServedModel& served, const Check& check) const {
+void WeightChecker::compare(const registry::ServedModel& served, const Check& check) const {
   Checksums before;
   {
     const MutexLock lock(mutex_);
@@ -88,7 +88,7 @@ void WeightChecker::compare(const ServedModel& served, const Check& check) const
                 " tensors differ from the snapshot: " + names);
 }
 
-std::string first_rows(const ServedModel& served, std::string_view name, uint64_t rows) {
+std::string first_rows(const registry::ServedModel& served, std::string_view name, uint64_t rows) {
   const std::unique_ptr<WeightSetFile> file = served.model().open_weights(WeightState::kActive);
   const auto& entries = file->entries();
   const auto found =
@@ -111,4 +111,4 @@ std::string first_rows(const ServedModel& served, std::string_view name, uint64_
   return std::string(text.view());
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -14,7 +14,7 @@
 #include "sconce/mutex.h"
 #include "server/registry/served_model.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 class WeightChecker {
  public:
@@ -26,12 +26,12 @@ class WeightChecker {
   // Names whose checksum differs or that only one side has, in order.
   static std::vector<std::string> differing(const Checksums& before, const Checksums& now);
   // Checksums of the active set's stored constants. Reads all values.
-  static Checksums checksums_of(const ServedModel& served, const Check& check);
+  static Checksums checksums_of(const registry::ServedModel& served, const Check& check);
   // Stores the checksums of the model, replacing earlier ones. At most kMaxModels models are stored; the oldest
   // snapshot is evicted.
-  void snapshot(const ServedModel& served, const Check& check);
+  void snapshot(const registry::ServedModel& served, const Check& check);
   // kFailedPrecondition if the model has no snapshot; Refused names tensors that differ.
-  void compare(const ServedModel& served, const Check& check) const;
+  void compare(const registry::ServedModel& served, const Check& check) const;
 
   static constexpr size_t kMaxModels = 16;
 
@@ -42,7 +42,7 @@ class WeightChecker {
 
 // The first `rows` rows of a constant of the active set, as nested JSON lists like those of Tensor.tolist().
 // kInvalidArgument for an unknown name, for a dtype without numbers, and for more than kMaxShown elements.
-std::string first_rows(const ServedModel& served, std::string_view name, uint64_t rows);
+std::string first_rows(const registry::ServedModel& served, std::string_view name, uint64_t rows);
 constexpr uint64_t kMaxShown = uint64_t{1} << 22;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

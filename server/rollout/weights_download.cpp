@@ -14,7 +14,7 @@
 #include "server/support/log.h"
 #include "server/support/time_text.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 constexpr size_t kBlock = size_t{1} << 20;
@@ -24,14 +24,14 @@ DownloadedFile described(std::unique_ptr<WeightSetFile> set) {
   std::string fields = fmt::format(
       "ETag: \"{0}\"\r\nSconce-Weight-Version: {1}\r\nSconce-Generation: {1}\r\n"  // deprecated: the second
       "Sconce-Weights-Label: {2}\r\nSconce-Weights-Digest: {0}\r\n",
-      digest, set->info().weight_version, encoded_value(set->info().label));
+      digest, set->info().weight_version, http::encoded_value(set->info().label));
   return {std::move(set), std::move(fields)};
 }
 
 }  // namespace
 
 DownloadedFile open_active_weights(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {});
+  const http::Query query(request.query, {});
   std::unique_ptr<WeightSetFile> set = model_of(rollout, request)->model().open_weights(WeightState::kActive);
   SCONCE_CHECK(set->info().missing.empty(), kUnavailable, "the model has no weights yet: constant '",
                set->info().missing, "' has no value");
@@ -39,7 +39,7 @@ DownloadedFile open_active_weights(Rollout& rollout, const AdminRequest& request
 }
 
 DownloadedFile open_named_set(Rollout& rollout, const AdminRequest& request) {
-  const Query query(request.query, {});
+  const http::Query query(request.query, {});
   return described(model_of(rollout, request)->model().open_set(request.set));
 }
 
@@ -84,7 +84,7 @@ void WeightsDownload::fail(const std::exception_ptr& problem) {
   const Failure failure = describe_failure(problem);
   // The client detects that bytes are missing.
   if (download_.sent() > 0) log_warn("a file was not sent to the end: {}", printable(failure.message));
-  answer({failure.status, error_document(failure.message)});
+  answer({failure.status, registry::error_document(failure.message)});
 }
 
 void WeightsDownload::abandon() noexcept { answer({507, {}}); }
@@ -95,4 +95,4 @@ void WeightsDownload::answer(AdminAnswer answer) {
   std::exchange(done_, nullptr)(std::move(answer));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

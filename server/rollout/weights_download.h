@@ -10,7 +10,7 @@
 #include "server/rollout/work/admin_request.h"
 #include "server/rollout/work/download.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 struct DownloadedFile {
   std::unique_ptr<WeightFile> file;
@@ -42,4 +42,4 @@ class WeightsDownload {
 
 OpenDownload open_active_weights, open_named_set;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -21,7 +21,7 @@
 #include "server/support/log.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 // Allowance for a stream's header, in addition to the weights.
@@ -44,7 +44,8 @@ WeightsJob::WeightsJob(Rollout& rollout, AdminRequest request, AdminDone done)
     : rollout_(rollout), request_(std::move(request)), done_(std::move(done)) {
   if (request_.upload) {
     const ServerConfig& config = rollout_.config;
-    upload_.emplace(request_.source, Upload::Limits{config.upload_timeout, static_cast<uint64_t>(config.upload_rate)});
+    upload_.emplace(request_.source,
+                    http::Upload::Limits{config.upload_timeout, static_cast<uint64_t>(config.upload_rate)});
     if (request_.expects_continue) upload_->expect_invitation();
   }
 }
@@ -91,7 +92,7 @@ void WeightsJob::run() {
   find_model();
   SCONCE_CHECK(!rollout_.draining, kUnavailable, "the server is shutting down");
   Model& model = model_->model();
-  const ModelSignature& interface = model_->interface();
+  const scheduling::ModelSignature& interface = model_->interface();
   Operation::Outcome outcome = Operation::Outcome::kChecked;
   uint64_t weight_version = 0;
   {
@@ -151,9 +152,10 @@ void WeightsJob::run() {
 }
 
 void WeightsJob::read_options() {
-  const Query query(request_.query, {"mode",  "dry_run", "label", "async",        "commit",    "check_finite", "ignore",
-                                     "store", "keep",    "base",  "push",         "lease",     "members",      "member",
-                                     "relay", "golden",  "guard", "guard_errors", "guard_nan", "guard_p99"});
+  const http::Query query(request_.query,
+                          {"mode",  "dry_run", "label", "async",        "commit",    "check_finite", "ignore",
+                           "store", "keep",    "base",  "push",         "lease",     "members",      "member",
+                           "relay", "golden",  "guard", "guard_errors", "guard_nan", "guard_p99"});
   read_update_query(query, true, options_.update);
   options_.update.label = query.text("label").value_or("");
   options_.update.set = request_.set;
@@ -188,7 +190,7 @@ void WeightsJob::hold_for_push() {
   record.terms = *options_.push;
   record.state = PushState::kCommitted;
   options_.update.hold = true;
-  options_.update.note = push_text(note_of(record));
+  options_.update.note = weights::push_text(note_of(record));
 }
 
 void WeightsJob::find_model() {
@@ -212,7 +214,7 @@ void WeightsJob::begin_relay() {
   relay_.emplace(rollout_.peers, *options_.push, patience, [this] { check_going_on(); });
   const std::string what = named() ? "/sets/" + request_.set : "/weights";
   relay_->begin(
-      admin_path(request_.model, request_.version) + what + "?" + query_for_next(request_.query, *options_.push),
+      http::admin_path(request_.model, request_.version) + what + "?" + query_for_next(request_.query, *options_.push),
       *upload_->length(), {request_.content_digest, request_.signature});
 }
 
@@ -220,10 +222,10 @@ void WeightsJob::receive(WeightUpdate& update) {
   const uint64_t limit = rollout_.config.weights_limit > 0 ? static_cast<uint64_t>(rollout_.config.weights_limit)
                                                            : model_->model().info().constant_bytes + kHeaderBytes;
   upload_->limit(limit);
-  std::optional<Sha256Digest> sha256 = content_digest(request_.content_digest);
-  std::optional<HeadCheck> head;
+  std::optional<Sha256Digest> sha256 = http::content_digest(request_.content_digest);
+  std::optional<signing::HeadCheck> head;
   if (must_be_signed()) {
-    const Verified verified = verify_upload(rollout_.signatures, request_.signature, sha256);
+    const signing::Verified verified = verify_upload(rollout_.signatures, request_.signature, sha256);
     head.emplace(verified.statement);
   }
   WeightStream stream(update, {.source = "body", .bytes = upload_->length(), .sha256 = sha256});
@@ -258,7 +260,7 @@ void WeightsJob::read_reference() {
     } else if (key == "format") {
       options.format = format_from(json.string("'format'"));
     } else if (key == "sha256") {
-      options.sha256 = digest_from_hex(json.string("'sha256'"));
+      options.sha256 = http::digest_from_hex(json.string("'sha256'"));
     } else if (key == "package_model") {
       options.package_model = json.string("'package_model'");
     } else if (key == "ignore") {
@@ -307,8 +309,8 @@ void WeightsJob::read_file(WeightUpdate& update) {
 void WeightsJob::judge() {
   if (!model_->weights().golden()) return;
   operation_->enter(Operation::Phase::kJudging);
-  const std::optional<GoldenVerdict> verdict = judge_staged(*model_, [this] { check_going_on(); });
-  operation_->tell_golden(dump(verdict_json(*verdict)));
+  const std::optional<weights::GoldenVerdict> verdict = judge_staged(*model_, [this] { check_going_on(); });
+  operation_->tell_golden(dump(weights::verdict_json(*verdict)));
   require_good(rollout_, *model_, verdict, options_.golden, options_.push ? options_.push->id : "");
 }
 
@@ -320,13 +322,13 @@ uint64_t WeightsJob::publish() {
   tell("staged");
   if (!options_.commit) return 0;
   operation_->enter(Operation::Phase::kCommitting);
-  const PublishedBy by = published_by(request_);
+  const weights::PublishedBy by = published_by(request_);
   const Published published = options_.push
                                   ? publish_push(rollout_, place_, *model_, options_.push->id, by, options_.publish)
                                   : publish_staged(rollout_, *model_, by, options_.publish);
   if (const auto& stored = model_->weights().stored()) {
     succeeds([&] {
-      StoredWeights::Status status = stored->status();
+      weights::StoredWeights::Status status = stored->status();
       operation_->tell_stored(status.weight_version == published.weight_version, std::move(status.problem));
     });
   }
@@ -375,7 +377,7 @@ void WeightsJob::fail(const std::exception_ptr& problem) {
     const AuditRequest audit_request(request_);
     tell("refused", failure.message);
   }
-  answer(failure.status, error_document(failure.message));
+  answer(failure.status, registry::error_document(failure.message));
 }
 
 void WeightsJob::abandon() noexcept {
@@ -396,4 +398,4 @@ void WeightsJob::answer(int status, std::string text) {
   std::exchange(done_, nullptr)(std::move(answer));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

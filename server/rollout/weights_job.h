@@ -19,7 +19,7 @@
 #include "server/rollout/work/admin_request.h"
 #include "server/rollout/work/operation_log.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 class WeightsJob {
  public:
@@ -63,15 +63,15 @@ class WeightsJob {
   const AdminRequest request_;
   AdminDone done_;
   Options options_;
-  std::shared_ptr<ServedModel> model_;
+  std::shared_ptr<registry::ServedModel> model_;
   std::shared_ptr<Operation> operation_;
   uint64_t revision_ = 0;  // of the repository, when the model was last found there
   PushPlace place_;
   std::optional<Relay> relay_;
-  std::optional<Upload> upload_;
+  std::optional<http::Upload> upload_;
   std::optional<TrainerTensors> tensors_;  // described in the request, in place of a file
   bool over_ = false;                      // all requested work is done
   std::string file_, opened_;              // a named file: its name, and the path under which it was opened
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -9,7 +9,7 @@
 #include "src/support/excerpt.h"
 #include "src/support/hash.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 // A key gets the same set on every server and after every restart.
@@ -184,4 +184,4 @@ std::vector<ModelSets::Count> ModelSets::counts() const {
   return result;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -20,7 +20,7 @@
 #include "sconce/model.h"
 #include "sconce/mutex.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 class ModelSets {
  public:
@@ -90,4 +90,4 @@ class ModelSets {
   std::thread thread_ SCONCE_GUARDED_BY(reading_);
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

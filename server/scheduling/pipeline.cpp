@@ -13,7 +13,7 @@
 #include "server/scheduling/signature/recorded_strides.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 using Clock = QueuedRequest::Clock;
@@ -346,4 +346,4 @@ void Pipeline::submit(BatchRun& run) noexcept {
 Pipeline::Here::Here() noexcept : before_(std::exchange(may_run_here, true)) {}
 Pipeline::Here::~Here() { may_run_here = before_; }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -15,7 +15,7 @@
 #include "server/scheduling/schedulable.h"
 #include "server/support/timer_queue.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 class Pipeline final {
  public:
@@ -54,4 +54,4 @@ class Pipeline final {
   const TimerQueue& clock_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

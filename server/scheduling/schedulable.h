@@ -11,7 +11,7 @@
 #include "server/scheduling/batching/request_queue.h"
 #include "server/scheduling/signature/model_signature.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 class Schedulable {
  public:
@@ -38,4 +38,4 @@ class Schedulable {
   virtual void count_step(const QueuedRequest& step, QueuedRequest::Clock::time_point begun) noexcept = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

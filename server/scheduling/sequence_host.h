@@ -6,7 +6,7 @@
 
 #include "sconce/model.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 class SequenceHost {
  public:
@@ -18,4 +18,4 @@ class SequenceHost {
   virtual uint64_t weight_version() const noexcept = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

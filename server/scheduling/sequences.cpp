@@ -7,7 +7,7 @@
 #include "server/support/failure.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 // Distinct bytes for distinct ids: numbers, texts and the server's own numbers never collide.
@@ -256,4 +256,4 @@ void Sequences::ring() noexcept {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -26,7 +26,7 @@
 #include "server/scheduling/signature/controls.h"
 #include "server/support/timer_queue.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 class Sequences final : private TimerQueue::Alarm {
  public:
@@ -100,4 +100,4 @@ class Sequences final : private TimerQueue::Alarm {
   std::vector<std::unique_ptr<Batcher>> queues_ SCONCE_GUARDED_BY(mutex_);  // by replica; a batcher is never removed
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 // Only the calling thread writes to the counter.
@@ -131,4 +131,4 @@ Totals Statistics::totals() const {
   return sum;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

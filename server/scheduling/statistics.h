@@ -17,7 +17,7 @@
 #include "sconce/mutex.h"
 #include "server/scheduling/model_sets.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 // One answered request.
 struct RequestTimes {
@@ -117,4 +117,4 @@ class Statistics {
   LoopCounts loops_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -8,7 +8,7 @@
 #include "src/support/parse_number.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 namespace {
 
 constexpr std::string_view kMark = "sconce-signature ", kEndRecord = "PK\5\6";
@@ -56,4 +56,4 @@ std::string archive_tail(std::string_view bundle) {
   return tail;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

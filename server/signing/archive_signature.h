@@ -14,7 +14,7 @@
 
 #include "server/signing/statement.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 
 struct ArchiveSignature {
   std::string_view bundle;
@@ -28,4 +28,4 @@ SignedBytes signed_archive(std::span<const std::byte> archive);
 // The bytes after the archive: the comment's length and the comment. kTooLarge: a comment has at most 65,535 bytes.
 std::string archive_tail(std::string_view bundle);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

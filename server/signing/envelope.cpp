@@ -9,7 +9,7 @@
 #include "server/support/json_document.h"
 #include "server/support/text_buffer.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 namespace {
 
 constexpr std::string_view kPayloadType = "application/vnd.in-toto+json";
@@ -114,4 +114,4 @@ const Key* verified_by(const Envelope& envelope, std::span<const Key> keys) {
   return nullptr;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

@@ -9,7 +9,7 @@
 
 #include "server/signing/keys.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 
 // Largest text that is read as a signature; enough for the digests of 100,000 members.
 constexpr size_t kLargestSignature = size_t{32} << 20;
@@ -30,4 +30,4 @@ Envelope parse_bundle(std::string_view text);
 // The key whose signature is valid; null: none.
 const Key* verified_by(const Envelope& envelope, std::span<const Key> keys);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

@@ -11,7 +11,7 @@
 #include "src/support/hex.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 namespace {
 
 constexpr size_t kLargestFile = 1 << 20, kMaxKeys = 1000, kLongestSignature = 256;
@@ -110,4 +110,4 @@ std::vector<Key> read_keys(const std::string& path, Key::Kind kind) {
   return keys;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::signing {
 
 class Key {
  public:
@@ -41,4 +41,4 @@ class Key {
 // keys of another kind or algorithm, passphrases.
 std::vector<Key> read_keys(const std::string& path, Key::Kind kind);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

@@ -6,7 +6,7 @@
 #include "server/signing/signature_rule.h"
 #include "server/signing/stream_digests.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 namespace {
 
 const LeftOut kSigning("signing", "SCONCE_SIGNING", {"require_signature", "sign"});
@@ -38,4 +38,4 @@ SignedStream sign_stream(const std::string&, const std::function<size_t(std::spa
   kSigning.fail("option --sign");
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

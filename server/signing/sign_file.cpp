@@ -23,7 +23,7 @@
 #include "src/support/error_context.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -149,4 +149,4 @@ SignedStream sign_stream(const std::string& name, const std::function<size_t(std
   return {digest, sign_payload(statement_text(std::move(statement)), keys.front())};
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

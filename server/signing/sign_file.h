@@ -10,7 +10,7 @@
 #include "server/signing/keys.h"
 #include "server/signing/statement.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 
 // The statement for a file: a package (.pt2) has its members as resources, any other file has one resource. A signature
 // inside a package is excluded. kIo, kInvalidArgument (a directory), errors of Package.
@@ -30,4 +30,4 @@ struct SignedStream {
 SignedStream sign_stream(const std::string& name, const std::function<size_t(std::span<std::byte>)>& next,
                          const std::string& key_file);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

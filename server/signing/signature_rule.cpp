@@ -8,7 +8,7 @@
 #include "src/support/error_context.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 
 SignatureRule::SignatureRule(std::span<const std::string> files) : files_(files.begin(), files.end()) {
   for (const std::string& path : files_) stamps_.emplace_back(path);
@@ -66,4 +66,4 @@ void SignatureRule::refuse_unsigned(std::string_view what) const {
   SCONCE_CHECK(!on(), kForbidden, what, " cannot be signed, and require_signature is set");
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

@@ -14,7 +14,7 @@
 #include "server/signing/signed_file.h"
 #include "server/support/files/file_stamp.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 
 class SignatureRule {
  public:
@@ -49,4 +49,4 @@ class SignatureRule {
   mutable std::map<Sha256Digest, std::shared_ptr<const PrivateCopy>> copies_ SCONCE_GUARDED_BY(mutex_);
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

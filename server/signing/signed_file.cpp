@@ -16,7 +16,7 @@
 #include "src/support/error_context.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 namespace {
 
 constexpr const char* kNoSignature = "it has no signature, neither beside it (.sig) nor inside";
@@ -124,4 +124,4 @@ SignedFile read_signed(const std::filesystem::path& file, const std::filesystem:
   return {std::move(copy), std::move(verified)};
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

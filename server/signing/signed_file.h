@@ -14,7 +14,7 @@
 #include "server/signing/statement.h"
 #include "server/support/files/private_copy.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 
 struct Verified {
   Statement statement;
@@ -39,4 +39,4 @@ struct SignedFile {
 SignedFile read_signed(const std::filesystem::path& file, const std::filesystem::path& signature,
                        std::span<const Key> keys);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

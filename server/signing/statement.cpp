@@ -10,7 +10,7 @@
 #include "src/support/hex.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 namespace {
 
 constexpr const char *kType = "https://in-toto.io/Statement/v1",
@@ -186,4 +186,4 @@ Statement parse_statement(std::string_view text) {
   return statement;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

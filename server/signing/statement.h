@@ -22,7 +22,7 @@
 
 #include "sconce/weight_sources.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 
 struct SignedResource {
   std::string name;
@@ -51,4 +51,4 @@ std::string statement_text(Statement statement);
 // kForbidden with the defect: the kind of statement, duplicate names, a subject that does not match the resources.
 Statement parse_statement(std::string_view json);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

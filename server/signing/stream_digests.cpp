@@ -5,7 +5,7 @@
 #include "sconce/check.h"
 #include "server/support/hmac.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 namespace {
 
 constexpr size_t kHeadLengthBytes = 8;
@@ -76,4 +76,4 @@ void HeadCheck::see(std::span<const std::byte> bytes) {
                  "the body is not what was signed: its head has another digest");
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

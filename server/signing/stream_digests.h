@@ -10,7 +10,7 @@
 #include "server/signing/statement.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server {
+namespace sconce::server::signing {
 
 // Digests of the whole file, and of its head if it is a safetensors file.
 class StreamDigests {
@@ -41,4 +41,4 @@ class HeadCheck {
   uint64_t seen_ = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::signing

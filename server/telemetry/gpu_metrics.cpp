@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 // The used part of NVML's interface, which has not changed since 2012.
@@ -79,4 +79,4 @@ bool GpuReader::open() {
   return usable_;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

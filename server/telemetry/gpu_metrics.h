@@ -10,7 +10,7 @@
 
 #include "sconce/mutex.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 // A value is absent if the device or its driver does not report it.
 struct GpuState {
@@ -41,4 +41,4 @@ class GpuReader {
   std::map<std::string, uint64_t> first_energy_ SCONCE_GUARDED_BY(mutex_);  // millijoules
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

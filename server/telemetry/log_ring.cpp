@@ -7,7 +7,7 @@
 #include "server/support/log.h"
 #include "server/support/time_text.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 // Never destroyed, because threads may log until the process ends.
@@ -74,4 +74,4 @@ void append_line(std::string& text, const LogRing::Line& line) {
   text.append(line.members).append("}");
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

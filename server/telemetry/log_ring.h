@@ -14,7 +14,7 @@
 #include "sconce/mutex.h"
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 class LogRing {
  public:
@@ -57,4 +57,4 @@ void append_line(std::string& text, const LogRing::Line& line);
 // "warn", as in setting log_level.
 const char* level_name(LogLevel level) noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

@@ -14,7 +14,7 @@
 #include "package_format/files/directory.h"
 #include "server/registry/model_weights.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 enum MetricId : size_t {
@@ -32,8 +32,8 @@ constexpr MetricRow kRows[] = {
 // One model's data.
 struct Sample {
   std::string labels;  // model="m",version="1"
-  const ServedModel* model;
-  Totals totals;
+  const registry::ServedModel* model;
+  scheduling::Totals totals;
   // Totals of its replicas on CUDA devices.
   int64_t devices = 0, graphs = 0, graph_fallbacks = 0;
   uint64_t graph_replays = 0;
@@ -41,7 +41,7 @@ struct Sample {
           running = 0;  // waiting: requests that wait for a run; running: runs in progress, or decode loops
 };
 
-Sample sample_of(std::string labels, const ServedModel& model) {
+Sample sample_of(std::string labels, const registry::ServedModel& model) {
   Sample sample{std::move(labels), &model, model.statistics().totals()};
   if (model.is_pipeline()) return sample;  // its steps are requests to other models
   const int64_t running = model.statistics().loops().running.load(std::memory_order_relaxed);
@@ -110,12 +110,12 @@ class Rows {
   template <size_t n>
   void histogram(std::string_view labels, const std::array<uint64_t, n>& buckets, uint64_t sum_ns,
                  double units_per_second = 1) {
-    std::array<double, kLatencyBuckets.size()> bounds;
-    std::transform(kLatencyBuckets.begin(), kLatencyBuckets.end(), bounds.begin(),
+    std::array<double, scheduling::kLatencyBuckets.size()> bounds;
+    std::transform(scheduling::kLatencyBuckets.begin(), scheduling::kLatencyBuckets.end(), bounds.begin(),
                    [&](auto micros) { return static_cast<double>(micros) * units_per_second / 1e6; });
     sink_.histogram(labels, bounds, buckets, static_cast<double>(sum_ns) * units_per_second * 1e-9);
   }
-  void batch_rows(std::string_view labels, const std::map<int64_t, BatchTotals>& batches) {
+  void batch_rows(std::string_view labels, const std::map<int64_t, scheduling::BatchTotals>& batches) {
     constexpr std::array<double, 11> kBounds = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
     std::array<uint64_t, kBounds.size() + 1> counts{};
     uint64_t rows = 0;
@@ -147,13 +147,13 @@ class Rows {
 
 void named_sets(Rows& rows, std::span<const Sample> samples) {
   struct Own {
-    const ModelSignature* model;
+    const scheduling::ModelSignature* model;
     NamedSetsMemory memory;
-    std::vector<ModelSets::Count> counts;
+    std::vector<scheduling::ModelSets::Count> counts;
   };
   std::vector<Own> all;
   for (const Sample& sample : samples)
-    if (const ModelWeights* const weights = sample.model->find_weights(); weights && weights->sets())
+    if (const registry::ModelWeights* const weights = sample.model->find_weights(); weights && weights->sets())
       all.push_back({&sample.model->interface(), weights->model().named_sets_memory(), weights->sets()->counts()});
   rows.head(kSets);
   for (const Own& own : all)
@@ -167,46 +167,47 @@ void named_sets(Rows& rows, std::span<const Sample> samples) {
   const auto each = [&](MetricId id, auto&& number) {
     rows.head(id);
     for (const Own& own : all)
-      for (const ModelSets::Count& count : own.counts)
+      for (const scheduling::ModelSets::Count& count : own.counts)
         rows.value(
             fmt::format("model=\"{}\",set=\"{}\",version=\"{}\"", own.model->name, count.name, own.model->version),
             number(count));
   };
-  each(kSetSuccess, [](const ModelSets::Count& c) { return c.success; });
-  each(kSetFailure, [](const ModelSets::Count& c) { return c.failures; });
-  each(kSetInferences, [](const ModelSets::Count& c) { return c.rows; });
-  each(kSetSeconds, [](const ModelSets::Count& c) { return static_cast<double>(c.total_ns) * 1e-9; });
+  each(kSetSuccess, [](const scheduling::ModelSets::Count& c) { return c.success; });
+  each(kSetFailure, [](const scheduling::ModelSets::Count& c) { return c.failures; });
+  each(kSetInferences, [](const scheduling::ModelSets::Count& c) { return c.rows; });
+  each(kSetSeconds, [](const scheduling::ModelSets::Count& c) { return static_cast<double>(c.total_ns) * 1e-9; });
 }
 
 // Metrics of decode loops: the utilisation of slots, and the times of token streams.
 void loops(Rows& rows, std::span<const Sample> samples) {
-  const auto places = [&](MetricId id, int64_t (ServedModel::*count)() const noexcept) {
+  const auto places = [&](MetricId id, int64_t (registry::ServedModel::*count)() const noexcept) {
     rows.head(id);
     for (const Sample& sample : samples)
       if (const int64_t number = (sample.model->*count)(); number > 0) rows.value(sample.labels, number);
   };
-  places(kSequencePlaces, &ServedModel::sequence_places);
-  places(kLoopPlaces, &ServedModel::loop_places);
-  const auto times = [&](MetricId id, SharedTimes LoopCounts::*member, double units_per_second) {
+  places(kSequencePlaces, &registry::ServedModel::sequence_places);
+  places(kLoopPlaces, &registry::ServedModel::loop_places);
+  const auto times = [&](MetricId id, scheduling::SharedTimes scheduling::LoopCounts::*member,
+                         double units_per_second) {
     rows.head(id);
     for (const Sample& sample : samples) {
       if (!sample.model->loop()) continue;
-      const SharedTimes& counted = sample.model->statistics().loops().*member;
+      const scheduling::SharedTimes& counted = sample.model->statistics().loops().*member;
       rows.histogram(sample.labels, counted.buckets(), counted.sum_ns(), units_per_second);
     }
   };
-  times(kLoopFirst, &LoopCounts::first, 1);
-  times(kLoopBetween, &LoopCounts::between, 1);
-  times(kFirstResponse, &LoopCounts::first, 1000);
+  times(kLoopFirst, &scheduling::LoopCounts::first, 1);
+  times(kLoopBetween, &scheduling::LoopCounts::between, 1);
+  times(kFirstResponse, &scheduling::LoopCounts::first, 1000);
 }
 
 void shadows(Rows& rows, std::span<const Sample> samples) {
   rows.head(kShadowRequests);
   for (const Sample& sample : samples) {
-    ModelWeights* const weights = sample.model->find_weights();
+    registry::ModelWeights* const weights = sample.model->find_weights();
     if (!weights) continue;
-    const ModelSignature& model = sample.model->interface();
-    const Shadow::Totals totals = weights->shadow().totals();
+    const scheduling::ModelSignature& model = sample.model->interface();
+    const weights::Shadow::Totals totals = weights->shadow().totals();
     for (const auto& [result, count] : {std::pair("compared", totals.compared), std::pair("failed", totals.failed),
                                         std::pair("skipped", totals.skipped)})
       rows.value(fmt::format("model=\"{}\",result=\"{}\",version=\"{}\"", model.name, result, model.version), count);
@@ -214,22 +215,22 @@ void shadows(Rows& rows, std::span<const Sample> samples) {
   const auto each = [&](MetricId id, auto member) {
     rows.head(id);
     for (const Sample& sample : samples)
-      if (ModelWeights* const weights = sample.model->find_weights())
+      if (registry::ModelWeights* const weights = sample.model->find_weights())
         rows.value(sample.labels, weights->shadow().totals().*member);
   };
-  each(kShadowArgmax, &Shadow::Totals::other_argmax);
-  each(kShadowNonfinite, &Shadow::Totals::new_nonfinite);
-  each(kShadowLargest, &Shadow::Totals::largest);
+  each(kShadowArgmax, &weights::Shadow::Totals::other_argmax);
+  each(kShadowNonfinite, &weights::Shadow::Totals::new_nonfinite);
+  each(kShadowLargest, &weights::Shadow::Totals::largest);
 }
 
-void on_demand(Rows& rows, const Catalog& catalog, const OnDemand* models) {
+void on_demand(Rows& rows, const registry::Catalog& catalog, const registry::OnDemand* models) {
   if (models == nullptr) {
     for (const MetricId id : {kDemandModels, kDemandLoads, kDemandSeconds, kDemandEvictions, kDemandWaiting,
                               kModelMemory, kModelMemoryLimit})
       rows.head(id);
     return;
   }
-  const OnDemand::Counts counts = models->counts(catalog);
+  const registry::OnDemand::Counts counts = models->counts(catalog);
   rows.head(kDemandModels);
   for (const auto& [state, count] :
        {std::pair("known", counts.known), std::pair("loading", counts.loading), std::pair("loaded", counts.loaded),
@@ -254,7 +255,7 @@ void on_demand(Rows& rows, const Catalog& catalog, const OnDemand* models) {
   for (const auto& [device, bytes] : used) rows.value(name(device), models->budget().limit(device));
 }
 
-void remote(Rows& rows, const RemoteCounters* counters) {
+void remote(Rows& rows, const registry::RemoteCounters* counters) {
   rows.head(kRemoteFetched);
   if (counters) rows.value({}, counters->fetched.load());
   rows.head(kRemoteDownloads);
@@ -287,18 +288,19 @@ int64_t open_files() {
 }
 
 // Answers by path and status: the methods of a path are separate routes but one series.
-using Responses = std::map<std::string_view, std::array<uint64_t, ConnectionCounters::kStatuses.size()>>;
+using Responses = std::map<std::string_view, std::array<uint64_t, http::ConnectionCounters::kStatuses.size()>>;
 
-Responses responses_of(const std::vector<ConnectionCounters>& connections, std::span<const std::string_view> routes) {
+Responses responses_of(const std::vector<http::ConnectionCounters>& connections,
+                       std::span<const std::string_view> routes) {
   Responses responses;
   const auto add = [&](std::string_view name, size_t route) {
     auto& totals = responses[name];
-    for (const ConnectionCounters& c : connections) {
+    for (const http::ConnectionCounters& c : connections) {
       for (size_t i = 0; i < totals.size(); ++i) totals[i] += c.responses[route][i].load(std::memory_order_relaxed);
     }
   };
   for (size_t route = 0; route < routes.size(); ++route) add(routes[route], route);
-  add("none", ConnectionCounters::kNoRoute);
+  add("none", http::ConnectionCounters::kNoRoute);
   return responses;
 }
 
@@ -378,17 +380,17 @@ int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
-                   std::span<const std::string_view> routes, const UpdateCounters& updates, const ServerTotals& totals,
-                   HostLook& look) {
+void write_metrics(MetricSink& sink, const registry::Catalog& catalog,
+                   const std::vector<http::ConnectionCounters>& connections, std::span<const std::string_view> routes,
+                   const UpdateCounters& updates, const ServerTotals& totals, HostLook& look) {
   Rows rows(sink);
   std::vector<Sample> samples;
   rows.head(kModelReady);
-  for (const Catalog::Entry& entry : catalog.entries()) {
-    for (const Catalog::Version& version : entry.versions) {
-      if (version.state == Catalog::State::kUnloaded) continue;
+  for (const registry::Catalog::Entry& entry : catalog.entries()) {
+    for (const registry::Catalog::Version& version : entry.versions) {
+      if (version.state == registry::Catalog::State::kUnloaded) continue;
       std::string labels = fmt::format("model=\"{}\",version=\"{}\"", entry.name, version.version());
-      rows.value(labels, version.state == Catalog::State::kReady ? 1 : 0);
+      rows.value(labels, version.state == registry::Catalog::State::kReady ? 1 : 0);
       if (version.model) samples.push_back(sample_of(std::move(labels), *version.model));
     }
   }
@@ -398,10 +400,10 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   };
   each(kRequestSuccess, [](const Sample& s) { return s.totals.success; });
   rows.head(kRequestFailure);
-  constexpr std::string_view kReasons[kFailureReasons] = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
+  constexpr std::string_view kReasons[scheduling::kFailureReasons] = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
   for (const Sample& sample : samples) {
-    const ModelSignature& m = sample.model->interface();
-    for (size_t i = 0; i < kFailureReasons; ++i) {
+    const scheduling::ModelSignature& m = sample.model->interface();
+    for (size_t i = 0; i < scheduling::kFailureReasons; ++i) {
       rows.value(fmt::format("model=\"{}\",reason=\"{}\",version=\"{}\"", m.name, kReasons[i], m.version),
                  sample.totals.failures_by_reason[i]);
     }
@@ -417,7 +419,7 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   const auto each_of_a_package = [&](MetricId id, auto&& number) {
     rows.head(id);
     for (const Sample& sample : samples)
-      if (const ModelWeights* const weights = sample.model->find_weights())
+      if (const registry::ModelWeights* const weights = sample.model->find_weights())
         rows.value(sample.labels, number(weights->model()));
   };
   each_of_a_package(kLoadDuration,
@@ -428,37 +430,37 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   const auto each_stored = [&](MetricId id, auto&& number) {
     rows.head(id);
     for (const Sample& sample : samples)
-      if (const ModelWeights* const weights = sample.model->find_weights(); weights && weights->stored())
+      if (const registry::ModelWeights* const weights = sample.model->find_weights(); weights && weights->stored())
         rows.value(sample.labels, number(*weights->stored()));
   };
   for (const MetricId id : {kStoredWeightVersion, kFormerStoredVersion})
-    each_stored(id, [](const StoredWeights& stored) { return stored.status().weight_version; });
+    each_stored(id, [](const weights::StoredWeights& stored) { return stored.status().weight_version; });
   for (const MetricId id : {kStoredProblem, kFormerStoredProblem})
-    each_stored(id, [](const StoredWeights& stored) { return stored.status().problem.empty() ? 0 : 1; });
+    each_stored(id, [](const weights::StoredWeights& stored) { return stored.status().problem.empty() ? 0 : 1; });
   for (const MetricId id : {kStoredFailures, kFormerStoredFailures})
-    each_stored(id, [](const StoredWeights& stored) { return stored.failures(); });
+    each_stored(id, [](const weights::StoredWeights& stored) { return stored.failures(); });
   named_sets(rows, samples);
-  const auto each_with_sequences = [&](MetricId id, uint64_t Sequences::Counts::*count) {
+  const auto each_with_sequences = [&](MetricId id, uint64_t scheduling::Sequences::Counts::*count) {
     rows.head(id);
     for (const Sample& sample : samples)
-      if (const Sequences* const sequences = sample.model->sequences())
+      if (const scheduling::Sequences* const sequences = sample.model->sequences())
         rows.value(sample.labels, sequences->counts().*count);
   };
-  each_with_sequences(kSequences, &Sequences::Counts::live);
-  each_with_sequences(kSequencesBegun, &Sequences::Counts::begun);
-  each_with_sequences(kSequencesIdle, &Sequences::Counts::idle);
-  each_with_sequences(kSequencesFailed, &Sequences::Counts::failed);
-  each_with_sequences(kSequencesRefused, &Sequences::Counts::refused);
-  const auto each_with_loop = [&](MetricId id, auto LoopCounts::*count) {
+  each_with_sequences(kSequences, &scheduling::Sequences::Counts::live);
+  each_with_sequences(kSequencesBegun, &scheduling::Sequences::Counts::begun);
+  each_with_sequences(kSequencesIdle, &scheduling::Sequences::Counts::idle);
+  each_with_sequences(kSequencesFailed, &scheduling::Sequences::Counts::failed);
+  each_with_sequences(kSequencesRefused, &scheduling::Sequences::Counts::refused);
+  const auto each_with_loop = [&](MetricId id, auto scheduling::LoopCounts::*count) {
     rows.head(id);
     for (const Sample& sample : samples)
       if (sample.model->loop())
         rows.value(sample.labels, (sample.model->statistics().loops().*count).load(std::memory_order_relaxed));
   };
-  each_with_loop(kLoopsRunning, &LoopCounts::running);
-  each_with_loop(kLoopsBegun, &LoopCounts::begun);
-  each_with_loop(kLoopSteps, &LoopCounts::steps);
-  each_with_loop(kLoopTokens, &LoopCounts::tokens);
+  each_with_loop(kLoopsRunning, &scheduling::LoopCounts::running);
+  each_with_loop(kLoopsBegun, &scheduling::LoopCounts::begun);
+  each_with_loop(kLoopSteps, &scheduling::LoopCounts::steps);
+  each_with_loop(kLoopTokens, &scheduling::LoopCounts::tokens);
   loops(rows, samples);
   rows.head(kWaiting);
   rows.value({}, std::accumulate(samples.begin(), samples.end(),
@@ -479,9 +481,9 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   each(kLastSuccess, [](const Sample& s) { return static_cast<double>(s.totals.last_inference_ms) / 1000; });
   rows.head(kGolden);
   for (const Sample& sample : samples)
-    if (const ModelWeights* const weights = sample.model->find_weights(); weights && weights->golden())
+    if (const registry::ModelWeights* const weights = sample.model->find_weights(); weights && weights->golden())
       for (const bool good : {true, false}) {
-        const ModelSignature& model = sample.model->interface();
+        const scheduling::ModelSignature& model = sample.model->interface();
         rows.value(fmt::format("model=\"{}\",verdict=\"{}\",version=\"{}\"", model.name, good ? "passed" : "failed",
                                model.version),
                    weights->golden()->verdicts(good));
@@ -505,14 +507,14 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
 
   const auto sum = [&](auto member) {
     uint64_t total = 0;
-    for (const ConnectionCounters& c : connections) total += (c.*member).load(std::memory_order_relaxed);
+    for (const http::ConnectionCounters& c : connections) total += (c.*member).load(std::memory_order_relaxed);
     return total;
   };
   rows.head(kResponses);
   for (const auto& [route, totals] : responses_of(connections, routes)) {
     for (size_t i = 0; i < totals.size(); ++i) {
       if (totals[i] == 0) continue;
-      rows.value(fmt::format("code=\"{}\",route=\"{}\"", ConnectionCounters::kStatuses[i], route), totals[i]);
+      rows.value(fmt::format("code=\"{}\",route=\"{}\"", http::ConnectionCounters::kStatuses[i], route), totals[i]);
     }
   }
   rows.head(kCalls);
@@ -533,11 +535,11 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
     rows.head(id);
     rows.value({}, number);
   };
-  const uint64_t closed = sum(&ConnectionCounters::closed), accepted = sum(&ConnectionCounters::accepted);
+  const uint64_t closed = sum(&http::ConnectionCounters::closed), accepted = sum(&http::ConnectionCounters::accepted);
   single(kConnections, accepted - std::min(accepted, closed));
   single(kAccepted, accepted);
   single(kCallConnections, totals.calls != nullptr ? totals.calls->connections.load(std::memory_order_relaxed) : 0);
-  const uint64_t begun = sum(&ConnectionCounters::bodies_in), over = sum(&ConnectionCounters::bodies_out);
+  const uint64_t begun = sum(&http::ConnectionCounters::bodies_in), over = sum(&http::ConnectionCounters::bodies_out);
   single(kInFlight, begun - std::min(begun, over));
   single(kRequestMemory, totals.request_memory);
   single(kRequestMemoryLimit, totals.request_memory_limit);
@@ -555,14 +557,14 @@ void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<C
   // Loads the driver's library only if a model uses its devices.
   const bool on_gpus = std::any_of(samples.begin(), samples.end(), [](const Sample& s) { return s.devices > 0; });
   rows.gpus(on_gpus ? look.gpus.look() : std::vector<GpuState>{});
-  single(kReceived, sum(&ConnectionCounters::received));
-  single(kSent, sum(&ConnectionCounters::sent));
+  single(kReceived, sum(&http::ConnectionCounters::received));
+  single(kSent, sum(&http::ConnectionCounters::sent));
   single(kResident, resident_bytes());
   single(kStartTime, std::round(totals.start_time * 1000) / 1000);
   if (const int64_t files = open_files(); files != 0) single(kOpenFiles, files);
 }
 
-std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
+std::string metrics_text(const registry::Catalog& catalog, const std::vector<http::ConnectionCounters>& connections,
                          std::span<const std::string_view> routes, const UpdateCounters& updates,
                          const ServerTotals& totals, HostLook& look) {
   TextSink sink;
@@ -570,4 +572,4 @@ std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCou
   return sink.take();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

@@ -18,7 +18,7 @@
 #include "server/telemetry/gpu_metrics.h"
 #include "server/telemetry/update_counters.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 // Counters of the gRPC service: calls by method and status code, and connections. Any thread counts.
 struct CallCounters {
@@ -83,12 +83,12 @@ struct ServerTotals {
   double start_time = 0;  // seconds since 1970
   uint64_t lost_traces = 0, failed_traces = 0, audit_failures = 0;
   uint64_t request_memory = 0, request_memory_limit = 0;
-  uint64_t lost_lines = 0, held_lines = 0;  // of the log
-  const CallCounters* calls = nullptr;      // null: no gRPC
-  const OtlpCounters* otlp = nullptr;       // null: no collector
-  const OnDemand* on_demand = nullptr;      // null: no model is loaded on demand
+  uint64_t lost_lines = 0, held_lines = 0;        // of the log
+  const CallCounters* calls = nullptr;            // null: no gRPC
+  const OtlpCounters* otlp = nullptr;             // null: no collector
+  const registry::OnDemand* on_demand = nullptr;  // null: no model is loaded on demand
   std::span<const std::string_view> methods;
-  const RemoteCounters* remote = nullptr;  // null: no remote sources
+  const registry::RemoteCounters* remote = nullptr;  // null: no remote sources
 };
 
 // One metrics reader's last view of this host.
@@ -109,11 +109,11 @@ class MetricSink {
                          double sum) = 0;
 };
 // routes: names by index; several routes may have the same name.
-void write_metrics(MetricSink& sink, const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
-                   std::span<const std::string_view> routes, const UpdateCounters& updates, const ServerTotals& totals,
-                   HostLook& look);
-std::string metrics_text(const Catalog& catalog, const std::vector<ConnectionCounters>& connections,
+void write_metrics(MetricSink& sink, const registry::Catalog& catalog,
+                   const std::vector<http::ConnectionCounters>& connections, std::span<const std::string_view> routes,
+                   const UpdateCounters& updates, const ServerTotals& totals, HostLook& look);
+std::string metrics_text(const registry::Catalog& catalog, const std::vector<http::ConnectionCounters>& connections,
                          std::span<const std::string_view> routes, const UpdateCounters& updates,
                          const ServerTotals& totals, HostLook& look);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

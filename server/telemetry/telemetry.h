@@ -16,25 +16,25 @@
 #include "server/telemetry/traces/trace.h"
 #include "server/telemetry/update_counters.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 struct Telemetry {
   // config and connections outlive the object. io_threads: number of I/O threads.
-  Telemetry(const ServerConfig& config, const OpenConnections& connections, size_t io_threads)
+  Telemetry(const ServerConfig& config, const http::OpenConnections& connections, size_t io_threads)
       : connections(connections), counters(io_threads), tracer(config), otlp(OtlpExporter::of(config)) {
     tracer.export_to(otlp.get());
   }
 
   const double start_time =  // seconds since 1970
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  const OpenConnections& connections;
-  std::vector<ConnectionCounters> counters;  // one per I/O thread
-  CallCounters calls;                        // of gRPC
+  const http::OpenConnections& connections;
+  std::vector<http::ConnectionCounters> counters;  // one per I/O thread
+  CallCounters calls;                              // of gRPC
   UpdateCounters updates;
-  const RemoteCounters* remote = nullptr;  // null: no remote sources. Set it before the first request
+  const registry::RemoteCounters* remote = nullptr;  // null: no remote sources. Set it before the first request
   Tracer tracer;
   const std::unique_ptr<OtlpExporter> otlp;  // null: setting otlp is off
   LogLimit refusals, failures;               // limit log lines about requests
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

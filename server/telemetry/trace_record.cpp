@@ -5,7 +5,7 @@
 
 #include "src/support/hex.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 bool is_hex(std::string_view text) noexcept {
@@ -51,8 +51,8 @@ std::vector<TraceSpan> spans_of(const TraceRecord& r) {
   return list;
 }
 
-TraceRecord::Clock::time_point time_of(const TraceRecord& record, const TraceTensor& tensor) noexcept {
-  return std::strcmp(tensor.activity, kQueueInput) == 0 ? record.decoded : record.run_done;
+TraceRecord::Clock::time_point time_of(const TraceRecord& record, const codecs::TraceTensor& tensor) noexcept {
+  return std::strcmp(tensor.activity, codecs::kQueueInput) == 0 ? record.decoded : record.run_done;
 }
 
 std::chrono::nanoseconds steady_epoch() noexcept {
@@ -61,4 +61,4 @@ std::chrono::nanoseconds steady_epoch() noexcept {
          std::chrono::duration_cast<nanoseconds>(TraceRecord::Clock::now().time_since_epoch());
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

@@ -10,7 +10,7 @@
 
 #include "server/codecs/trace_tensor.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 // W3C Trace Context, level 1.
 struct TraceParent {
@@ -43,7 +43,7 @@ struct TraceRecord {
   };
   std::vector<Step> steps;  // of a pipeline: the steps that started
   TraceLevels levels;
-  std::vector<TraceTensor> tensors;
+  std::vector<codecs::TraceTensor> tensors;
   std::string trace_id, span_id;  // set by the tracer; the trace is the parent's, if it has one
 };
 
@@ -57,9 +57,9 @@ struct TraceSpan {
 std::vector<TraceSpan> spans_of(const TraceRecord& record);
 
 // When the tensor was ready.
-TraceRecord::Clock::time_point time_of(const TraceRecord& record, const TraceTensor& tensor) noexcept;
+TraceRecord::Clock::time_point time_of(const TraceRecord& record, const codecs::TraceTensor& tensor) noexcept;
 
 // The steady clock's zero, since 1970.
 std::chrono::nanoseconds steady_epoch() noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

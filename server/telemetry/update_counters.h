@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 struct UpdateCounters {
   std::atomic<uint64_t> done{0}, failed{0}, cancelled{0};
@@ -12,4 +12,4 @@ struct UpdateCounters {
   std::atomic<uint64_t> audit_failures{0};  // entries of the audit log that could not be written
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

@@ -8,10 +8,7 @@
 #include "tests/commands/scratch_folder.h"
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
-using namespace sconce::server::commands;
-
+namespace sconce::server::cli {
 namespace {
 
 OrderedJson document(double scale = 1, const std::string& package = "m.pt2") {
@@ -109,3 +106,5 @@ TEST_CASE("bench report: an earlier file may have anything in it") {
     CHECK(has(bench_page(before, &now), "</html>"));
   }
 }
+
+}  // namespace sconce::server::cli

@@ -9,7 +9,7 @@
 #include "tests/commands/scratch_folder.h"
 #include "tests/server/spec_builder.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 // x: float32 [batch, 3], mask: bool [batch].
@@ -125,4 +125,4 @@ TEST_CASE("inputs: errors name the input or the argument") {
   refused(unknown, {}, "does not record dtype and shape");
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -197,15 +197,15 @@ bool run_pickle(std::string_view bytes) {
   const std::vector<char> copy(bytes.begin(), bytes.end());  // so that the sanitizer sees reads past the end
   bytes = {copy.data(), copy.size()};
   return accepted([&] {
-    TrainerTensors described;
+    rollout::TrainerTensors described;
     const std::string uuids[] = {"gpu"};
-    if (choice % 4 == 0) read_named_tensors(bytes, described);
-    if (choice % 4 == 1) read_flat_bucket(bytes, described);
-    if (choice % 4 == 2) read_ipc_handles(bytes, {{"a"}, {"float32"}, {{4}}, {}}, uuids, described);
-    if (choice % 4 == 3) read_ipc_handles(bytes, {{"a"}, {"float32"}, {{4}}, {16}}, uuids, described);
-    for (const TrainerMemory& memory : described.memories)
-      if (memory.where == TrainerMemory::Where::kObject) return;  // memory of another process
-    const SharedTensors shared(described);
+    if (choice % 4 == 0) rollout::read_named_tensors(bytes, described);
+    if (choice % 4 == 1) rollout::read_flat_bucket(bytes, described);
+    if (choice % 4 == 2) rollout::read_ipc_handles(bytes, {{"a"}, {"float32"}, {{4}}, {}}, uuids, described);
+    if (choice % 4 == 3) rollout::read_ipc_handles(bytes, {{"a"}, {"float32"}, {{4}}, {16}}, uuids, described);
+    for (const rollout::TrainerMemory& memory : described.memories)
+      if (memory.where == rollout::TrainerMemory::Where::kObject) return;  // memory of another process
+    const rollout::SharedTensors shared(described);
     PlainUpdate update;
     stage_tensors(update, shared.tensors());
     update.finish();
@@ -261,8 +261,8 @@ SpecNode node(SpecNode::Kind kind, std::vector<SpecNode> children, std::vector<s
 }
 
 // f(a, [b, c], *, mask, scale): float, double, int64 with fixed strides, bool, complex.
-const ModelSignature& model() {
-  static const ModelSignature interface = [] {
+const scheduling::ModelSignature& model() {
+  static const scheduling::ModelSignature interface = [] {
     using Kind = SpecNode::Kind;
     ModelSpec spec;
     spec.name = "model";
@@ -276,7 +276,7 @@ const ModelSignature& model() {
     spec.call_spec.args = node(Kind::kTuple, {SpecNode(), node(Kind::kList, {SpecNode(), SpecNode()})});
     spec.call_spec.kwargs = node(Kind::kDict, {SpecNode(), SpecNode()}, {"mask", "scale"});
     spec.call_spec.input_leaf = {0, 1, 2, 3, 4};
-    return ModelSignature("model", 1, std::move(spec));
+    return scheduling::ModelSignature("model", 1, std::move(spec));
   }();
   return interface;
 }
@@ -305,9 +305,9 @@ bool run_infer(std::string_view bytes) {
   return accepted_request([&] {
     const BodyBuffer body = body_of(bytes);
     TensorScratch scratch;
-    InferRequest request;
-    decode_infer(model(), body, length == 0xffff ? std::nullopt : std::optional<uint64_t>(length), nullptr, scratch,
-                 request);
+    codecs::InferRequest request;
+    codecs::decode_infer(model(), body, length == 0xffff ? std::nullopt : std::optional<uint64_t>(length), nullptr,
+                         scratch, request);
     touch(request.inputs);
   });
 }
@@ -317,7 +317,7 @@ bool run_call(std::string_view bytes) {
     const BodyBuffer body = body_of(bytes);
     TensorScratch scratch;
     std::vector<Tensor> inputs;
-    decode_call(model(), body, scratch, inputs);
+    codecs::decode_call(model(), body, scratch, inputs);
     touch(inputs);
   });
 }
@@ -327,31 +327,31 @@ bool run_form(std::string_view bytes, Decode&& decode) {
   return accepted_request([&] {
     const BodyBuffer body = body_of(bytes);
     TensorScratch scratch;
-    InferRequest request;
+    codecs::InferRequest request;
     decode(model(), body, scratch, request);
     touch(request.inputs);
   });
 }
 
-bool run_generate(std::string_view bytes) { return run_form(bytes, decode_generate); }
-bool run_predict(std::string_view bytes) { return run_form(bytes, decode_predict); }
+bool run_generate(std::string_view bytes) { return run_form(bytes, codecs::decode_generate); }
+bool run_predict(std::string_view bytes) { return run_form(bytes, codecs::decode_predict); }
 
 // One byte for the coding, then the body.
 bool run_compressed(std::string_view bytes) {
   if (bytes.empty()) return false;
-  const Coding coding = (bytes[0] & 1) == 0 ? Coding::kGzip : Coding::kDeflate;
+  const http::Coding coding = (bytes[0] & 1) == 0 ? http::Coding::kGzip : http::Coding::kDeflate;
   bytes.remove_prefix(1);
   return accepted_request([&] {
     constexpr size_t kLimit = 1 << 20;
     const BodyBuffer body = body_of(bytes);
     BodyBuffer plain;
-    decompress(coding, body, 7, kLimit, plain);
+    http::decompress(coding, body, 7, kLimit, plain);
     if (plain.size() > kLimit) broken("more was decompressed than is allowed");
   });
 }
 
 // Every text of the head lies within the parsed bytes and is readable.
-void read_texts(const RequestHeader& head, std::string_view bytes) {
+void read_texts(const http::RequestHeader& head, std::string_view bytes) {
   unsigned sum = 0;
   for (const std::string_view text : {head.method_text, head.target, head.request_id, head.traceparent,
                                       head.authorization, head.origin, head.content_type, head.content_digest}) {
@@ -364,15 +364,15 @@ void read_texts(const RequestHeader& head, std::string_view bytes) {
 }
 
 // Checks that decoding a chunked body does not depend on the pieces in which it arrives.
-void compare_chunks(std::string_view bytes, const RequestParser& whole, size_t used, bool failed,
+void compare_chunks(std::string_view bytes, const http::RequestParser& whole, size_t used, bool failed,
                     const BodyBuffer& body) {
-  ChunkDecoder decoder;
+  http::ChunkDecoder decoder;
   std::string plain;
   size_t at = 0;
   while (at < bytes.size() && !decoder.done() && decoder.problem() == nullptr) {
     const std::vector<char> piece(bytes.begin() + static_cast<ptrdiff_t>(at),
                                   bytes.begin() + static_cast<ptrdiff_t>(std::min(bytes.size(), at + 1 + at % 3)));
-    const ChunkDecoder::Step step = decoder.step({piece.data(), piece.size()}, SIZE_MAX);
+    const http::ChunkDecoder::Step step = decoder.step({piece.data(), piece.size()}, SIZE_MAX);
     if (step.used == 0) broken("a chunk decoder does not go on");
     at += step.used;
     plain += step.data;
@@ -384,21 +384,21 @@ void compare_chunks(std::string_view bytes, const RequestParser& whole, size_t u
 }
 
 // Every kind of segment in the server's routes.
-constexpr RoutePattern kPatterns[] = {
-    {Method::kGet, "/", kPublic, 0},
-    {Method::kGet, "/v2/models/{model}", kPublic, 1},
-    {Method::kPost, "/v2/models/{model}/infer", kPublic, 2},
-    {Method::kPost, "/v1/models/{model}/versions/{version}:call", kPublic, 3},
-    {Method::kPost, "/v1/models/{model}:call", kPublic, 4},
-    {Method::kPost, "/v2/systemsharedmemory/region/{region}/register", kPublic, 5},
-    {Method::kDelete, "/v2/admin/models/{model}/replicas/{number}", kPublic, 6},
+constexpr http::RoutePattern kPatterns[] = {
+    {http::Method::kGet, "/", http::kPublic, 0},
+    {http::Method::kGet, "/v2/models/{model}", http::kPublic, 1},
+    {http::Method::kPost, "/v2/models/{model}/infer", http::kPublic, 2},
+    {http::Method::kPost, "/v1/models/{model}/versions/{version}:call", http::kPublic, 3},
+    {http::Method::kPost, "/v1/models/{model}:call", http::kPublic, 4},
+    {http::Method::kPost, "/v2/systemsharedmemory/region/{region}/register", http::kPublic, 5},
+    {http::Method::kDelete, "/v2/admin/models/{model}/replicas/{number}", http::kPublic, 6},
 };
 
 // Reads a whole request as a session does and routes its target.
 bool run_request(std::string_view text) {
   const std::vector<char> copy(text.begin(), text.end());  // so that the sanitizer sees reads past the end
   std::string_view bytes(copy.data(), copy.size());
-  RequestParser parser(1 << 16);
+  http::RequestParser parser(1 << 16);
   BodyBuffer body;
   body.prepare(0, 0);
   boost::beast::error_code ec;
@@ -409,13 +409,13 @@ bool run_request(std::string_view text) {
   };
   const size_t used = parser.put(boost::asio::const_buffer(bytes.data(), bytes.size()), ec);
   if (failed() || !parser.is_header_done()) return false;
-  const RequestHeader& head = parser.head();
+  const http::RequestHeader& head = parser.head();
   read_texts(head, bytes);
   const bool routed = accepted_request([&] {
-    const CanonicalTarget target = canonical_target(head.target);
-    const RouteMatch route = find_route(kPatterns, target.path, head.method, kPublic);
+    const http::CanonicalTarget target = http::canonical_target(head.target);
+    const http::RouteMatch route = http::find_route(kPatterns, target.path, head.method, http::kPublic);
     for (const std::string_view name : {route.model, route.set, route.region, route.file})
-      if (route.result == RouteMatch::Result::kFound && (name == "." || name == "..")) broken("a path goes up");
+      if (route.result == http::RouteMatch::Result::kFound && (name == "." || name == "..")) broken("a path goes up");
   });
   if (!routed) return false;
   bytes.remove_prefix(used);
@@ -431,24 +431,24 @@ bool run_request(std::string_view text) {
 // A config.pbtxt, and the pipeline that it may be.
 bool run_triton(std::string_view text) {
   return accepted([&] {
-    const TritonConfig config = read_triton_config(text, "/models/m");
-    if (config.ensemble) pipeline_of(config, "config.pbtxt");
+    const scheduling::TritonConfig config = scheduling::read_triton_config(text, "/models/m");
+    if (config.ensemble) scheduling::pipeline_of(config, "config.pbtxt");
   });
 }
 
 // A pipeline whose steps are all one model, rows of four numbers to such rows.
 bool run_pipeline(std::string_view text) {
-  static const ModelSignature layer = [] {
+  static const scheduling::ModelSignature layer = [] {
     ModelSpec spec;
     spec.inputs = spec.outputs = {input(DType::kFloat32, {{2, 64, "s0"}, {4, 4, ""}})};
-    return ModelSignature("layer", 1, std::move(spec));
+    return scheduling::ModelSignature("layer", 1, std::move(spec));
   }();
   return accepted([&] {
-    const PipelineSpec spec = read_pipeline(text, "p.pipeline.json");
-    const std::vector<const ModelSignature*> members(spec.steps.size(), &layer);
-    const PipelinePlan plan = plan_pipeline(spec, "p", 1, members);
-    for (const PipelinePlan::Step& step : plan.steps)
-      for (const PipelinePlan::Input& input : step.inputs)
+    const scheduling::PipelineSpec spec = scheduling::read_pipeline(text, "p.pipeline.json");
+    const std::vector<const scheduling::ModelSignature*> members(spec.steps.size(), &layer);
+    const scheduling::PipelinePlan plan = scheduling::plan_pipeline(spec, "p", 1, members);
+    for (const scheduling::PipelinePlan::Step& step : plan.steps)
+      for (const scheduling::PipelinePlan::Input& input : step.inputs)
         if (input.value >= plan.values) broken("a step's input is no value");
     if (plan.interface.inputs.size() + plan.interface.outputs.size() > 2 * plan.values)
       broken("more tensors than values");

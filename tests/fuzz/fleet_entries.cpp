@@ -39,8 +39,8 @@ bool has_control(std::string_view text) {
 }
 
 // Every path stays below the folder where it is put.
-void check_paths(std::vector<RemoteFile> files) {
-  for (const RemoteFile& file : files_of_models(std::move(files))) {
+void check_paths(std::vector<registry::RemoteFile> files) {
+  for (const registry::RemoteFile& file : registry::files_of_models(std::move(files))) {
     const fs::path path = file.path;
     if (path.empty() || path.is_absolute() || has_control(file.path) || path.lexically_normal() != path)
       broken("a path is not plain");
@@ -50,17 +50,20 @@ void check_paths(std::vector<RemoteFile> files) {
   }
 }
 
-std::vector<Key> keys_of(const std::string& pem, Key::Kind kind) { return read_keys(MemoryFile(pem).path(), kind); }
+std::vector<signing::Key> keys_of(const std::string& pem, signing::Key::Kind kind) {
+  return signing::read_keys(MemoryFile(pem).path(), kind);
+}
 
-const std::vector<Key>& public_keys() {
-  static const std::vector<Key> keys = keys_of(test::kFirstPublic + test::kEcdsaPublic, Key::Kind::kPublic);
+const std::vector<signing::Key>& public_keys() {
+  static const std::vector<signing::Key> keys =
+      keys_of(test::kFirstPublic + test::kEcdsaPublic, signing::Key::Kind::kPublic);
   return keys;
 }
 
-Statement statement_of(const std::string& file) {
-  Statement statement;
+signing::Statement statement_of(const std::string& file) {
+  signing::Statement statement;
   statement.subject = "net.pt2";
-  StreamDigests digests;
+  signing::StreamDigests digests;
   digests.update(std::as_bytes(std::span<const char>(file)));
   statement.file = digests.whole();
   statement.head = digests.head();
@@ -80,16 +83,17 @@ std::string archive() {
 }
 
 std::string bundle_of(const std::string& file, const std::string& pem) {
-  return sign_payload(statement_text(statement_of(file)), keys_of(pem, Key::Kind::kPrivate).front());
+  return signing::sign_payload(signing::statement_text(statement_of(file)),
+                               keys_of(pem, signing::Key::Kind::kPrivate).front());
 }
 
-const Seal& seal() {
-  static const Seal made(MemoryFile(std::string(32, 'k')).path());
+const weights::Seal& seal() {
+  static const weights::Seal made(MemoryFile(std::string(32, 'k')).path());
   return made;
 }
 
 std::string journal_of_sets(bool guarded) {
-  StoredSet set;
+  weights::StoredSet set;
   set.weight_version = 7;
   set.label = "step \"1200\"";
   set.digest = "sha-256:ab";
@@ -98,10 +102,10 @@ std::string journal_of_sets(bool guarded) {
   set.sha256 = std::string(64, 'a');
   set.time = "2026-01-31T12:00:00.000Z";
   set.by = {"10.0.0.7:51234", "request"};
-  Journal journal;
+  weights::Journal journal;
   journal.sets = {set, set};
   journal.sets[1].weight_version = 5;
-  StoredPush push;
+  weights::StoredPush push;
   push.id = "p";
   push.state = "committed";
   push.weight_version = 7;
@@ -113,46 +117,49 @@ std::string journal_of_sets(bool guarded) {
     journal.guard->left = std::chrono::seconds(45);
     journal.guard->push = "p";
   }
-  return journal_text(journal);
+  return weights::journal_text(journal);
 }
 
 }  // namespace
 
 bool run_address(std::string_view text) {
-  static const RemoteAccess access = read_remote_access(Environment([](const char* name) -> const char* {
-    constexpr std::pair<std::string_view, const char*> kVariables[] = {{"AWS_ACCESS_KEY_ID", "KEY"},
-                                                                       {"AWS_SECRET_ACCESS_KEY", "SECRET"},
-                                                                       {"AWS_SESSION_TOKEN", "SESSION"},
-                                                                       {"AWS_REGION", "eu-test-1"},
-                                                                       {"HF_TOKEN", "TOKEN"},
-                                                                       {"HF_ENDPOINT", "https://hub.example"},
-                                                                       {"AZURE_STORAGE_ACCOUNT", "account"},
-                                                                       {"AZURE_STORAGE_KEY", "a2V5"}};
-    for (const auto& [known, value] : kVariables)
-      if (known == name) return value;
-    return nullptr;
-  }));
+  static const registry::RemoteAccess access =
+      registry::read_remote_access(registry::Environment([](const char* name) -> const char* {
+        constexpr std::pair<std::string_view, const char*> kVariables[] = {{"AWS_ACCESS_KEY_ID", "KEY"},
+                                                                           {"AWS_SECRET_ACCESS_KEY", "SECRET"},
+                                                                           {"AWS_SESSION_TOKEN", "SESSION"},
+                                                                           {"AWS_REGION", "eu-test-1"},
+                                                                           {"HF_TOKEN", "TOKEN"},
+                                                                           {"HF_ENDPOINT", "https://hub.example"},
+                                                                           {"AZURE_STORAGE_ACCOUNT", "account"},
+                                                                           {"AZURE_STORAGE_KEY", "a2V5"}};
+        for (const auto& [known, value] : kVariables)
+          if (known == name) return value;
+        return nullptr;
+      }));
   return accepted([&] {
-    const RemoteUrl url = parse_remote_url(text);
-    if (!looks_remote(text)) broken("an address does not look like one");
-    if (parse_remote_url(url.key()).key() != url.key()) broken("an address is read as another one");
-    if (url.scheme == RemoteScheme::kHttps && url.shown().find('?') != std::string::npos) broken("a query is shown");
-    const RemoteRequest request = request_for(url, access);
+    const registry::RemoteUrl url = registry::parse_remote_url(text);
+    if (!registry::looks_remote(text)) broken("an address does not look like one");
+    if (registry::parse_remote_url(url.key()).key() != url.key()) broken("an address is read as another one");
+    if (url.scheme == registry::RemoteScheme::kHttps && url.shown().find('?') != std::string::npos)
+      broken("a query is shown");
+    const registry::RemoteRequest request = registry::request_for(url, access);
     const std::string_view asked = request.url;
     if (has_control(asked) || asked.find(' ') != std::string_view::npos)
       broken("a URL that libcurl may read otherwise");
-    if (!asked.starts_with("https://") && !is_plain_loopback(asked)) broken("a URL that is not https");
+    if (!asked.starts_with("https://") && !http::is_plain_loopback(asked)) broken("a URL that is not https");
     const std::string_view host = asked.substr(0, asked.find('/', asked.find("://") + 3));
     if (host.find_first_of("@?#\\") != std::string_view::npos) broken("a host with more than a host");
-    if (url.scheme == RemoteScheme::kHttps && !request.fields.empty())
+    if (url.scheme == registry::RemoteScheme::kHttps && !request.fields.empty())
       broken("a web server gets credentials of others");
-    if (url.is_package() && (url.file().empty() || !is_safe_path(url.file()))) broken("a package without a name");
-    if (url.scheme != RemoteScheme::kHttps) check_paths({{url.path + "/m.pt2", 1, ""}, {url.file(), 1, ""}});
+    if (url.is_package() && (url.file().empty() || !registry::is_safe_path(url.file())))
+      broken("a package without a name");
+    if (url.scheme != registry::RemoteScheme::kHttps) check_paths({{url.path + "/m.pt2", 1, ""}, {url.file(), 1, ""}});
   });
 }
 
 bool run_answer_head(std::string_view text) {
-  AnswerHead head;
+  http::AnswerHead head;
   const char* wrong = nullptr;
   while (!text.empty() && !wrong) {
     const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
@@ -160,16 +167,16 @@ bool run_answer_head(std::string_view text) {
     wrong = head.take(line);
     text.remove_prefix(end);
   }
-  if (head.fields.size() > AnswerHead::kMaxFields + 1) broken("more fields than are allowed");
+  if (head.fields.size() > http::AnswerHead::kMaxFields + 1) broken("more fields than are allowed");
   for (const auto& [name, value] : head.fields) {
     if (std::any_of(name.begin(), name.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
       broken("a name in upper case");
     for (const std::string& part : {name, value})
       if (has_control(part) && part.find('\t') == std::string::npos) broken("a field that breaks a line");
-    if (value.find(without_quotes(value)) == std::string::npos) broken("a validator has what its field has not");
-    if (const std::string link = next_link(value); value.find("<" + link + ">") != 0 && !link.empty())
+    if (value.find(http::without_quotes(value)) == std::string::npos) broken("a validator has what its field has not");
+    if (const std::string link = http::next_link(value); value.find("<" + link + ">") != 0 && !link.empty())
       broken("a link that the field does not have");
-    if (const auto range = parse_content_range(value);
+    if (const auto range = http::parse_content_range(value);
         range && (range->begin >= range->end || range->end > range->total))
       broken("a range that is none");
   }
@@ -179,9 +186,9 @@ bool run_answer_head(std::string_view text) {
 bool run_listing(std::string_view text) {
   const std::string copy(text);
   return accepted([&] {
-    ListedPage page = parse_listing(copy);
-    std::vector<RemoteFile> files;
-    for (ListedObject& object : page.objects) {
+    registry::ListedPage page = registry::parse_listing(copy);
+    std::vector<registry::RemoteFile> files;
+    for (registry::ListedObject& object : page.objects) {
       if (object.key.empty()) broken("an object without a name");
       files.push_back({std::move(object.key), object.bytes, std::move(object.etag)});
     }
@@ -190,26 +197,27 @@ bool run_listing(std::string_view text) {
 }
 
 bool run_hub_tree(std::string_view text) {
-  accepted([&] { check_paths(parse_tree(text, "")); });
+  accepted([&] { check_paths(registry::parse_tree(text, "")); });
   return accepted([&] {
-    std::vector<RemoteFile> files = parse_tree(text, "sub");
-    for (const RemoteFile& file : files)
+    std::vector<registry::RemoteFile> files = registry::parse_tree(text, "sub");
+    for (const registry::RemoteFile& file : files)
       if (text.find("sub") == std::string_view::npos || file.path.empty()) broken("a file that is not below");
     check_paths(std::move(files));
   });
 }
 
 bool run_download_journal(std::string_view text) {
-  const std::optional<JournalState> state = parse_journal(text, kBoot);
+  const std::optional<registry::JournalState> state = registry::parse_journal(text, kBoot);
   if (!state) return false;
-  const DownloadTerms& terms = state->terms;
-  if (state->finished.size() != terms.segments() || terms.segments() > kMaxSegments) broken("too many segments");
+  const registry::DownloadTerms& terms = state->terms;
+  if (state->finished.size() != terms.segments() || terms.segments() > registry::kMaxSegments)
+    broken("too many segments");
   if ((terms.segments() - 1) * terms.segment >= terms.bytes || terms.bytes / terms.segments() > terms.segment)
     broken("the segments are not the file");
-  std::string again = journal_head(terms, kBoot);
+  std::string again = registry::journal_head(terms, kBoot);
   for (size_t i = 0; i < std::min<size_t>(state->finished.size(), 1000); ++i)
     if (state->finished[i]) again += std::to_string(i) + "\n";
-  const std::optional<JournalState> read = parse_journal(again, kBoot);
+  const std::optional<registry::JournalState> read = registry::parse_journal(again, kBoot);
   if (!read || read->terms.bytes != terms.bytes || read->terms.segment != terms.segment)
     broken("a journal that is written is not read");
   return true;
@@ -218,24 +226,25 @@ bool run_download_journal(std::string_view text) {
 bool run_bundle(std::string_view text) {
   static const std::vector<std::string> payloads = [] {
     std::vector<std::string> known;
-    for (const std::string& seed : bundle_seeds()) known.push_back(parse_bundle(seed).payload);
+    for (const std::string& seed : bundle_seeds()) known.push_back(signing::parse_bundle(seed).payload);
     return known;
   }();
   const std::string copy(text);
-  accepted([&] { verify_bundle(copy, public_keys()); });
+  accepted([&] { signing::verify_bundle(copy, public_keys()); });
   return accepted([&] {
-    const Envelope envelope = parse_bundle(copy);
-    const Key* const key = verified_by(envelope, public_keys());
+    const signing::Envelope envelope = signing::parse_bundle(copy);
+    const signing::Key* const key = signing::verified_by(envelope, public_keys());
     if (key && std::find(payloads.begin(), payloads.end(), envelope.payload) == payloads.end())
       broken("a payload that nobody signed is taken");
-    if (parse_bundle(bundle_text(envelope, "id")).payload != envelope.payload) broken("a bundle is written wrong");
-    const Statement statement = parse_statement(envelope.payload);
-    const Statement again = parse_statement(statement_text(statement));
+    if (signing::parse_bundle(signing::bundle_text(envelope, "id")).payload != envelope.payload)
+      broken("a bundle is written wrong");
+    const signing::Statement statement = signing::parse_statement(envelope.payload);
+    const signing::Statement again = signing::parse_statement(signing::statement_text(statement));
     if (again.resources.size() != statement.resources.size() || again.file != statement.file ||
         again.head != statement.head)
       broken("a statement is written wrong");
     if (statement.head && statement.file)
-      accepted([&] { HeadCheck(statement).see(std::as_bytes(std::span<const char>(copy))); });
+      accepted([&] { signing::HeadCheck(statement).see(std::as_bytes(std::span<const char>(copy))); });
   });
 }
 
@@ -243,17 +252,17 @@ bool run_signed_archive(std::string_view bytes) {
   static const std::vector<std::string> seeds = signed_archive_seeds();
   const std::string copy(bytes);
   const auto file = std::as_bytes(std::span<const char>(copy));
-  if (const auto inside = find_archive_signature(file);
+  if (const auto inside = signing::find_archive_signature(file);
       inside && inside->archive.size() + inside->bundle.size() >= file.size())
     broken("a signature is larger than its file");
   return accepted([&] {
-    const Verified verified = verify_bytes(file, std::nullopt, public_keys());
+    const signing::Verified verified = signing::verify_bytes(file, std::nullopt, public_keys());
     if (std::find(seeds.begin(), seeds.end(), copy) == seeds.end()) broken("bytes that nobody signed are taken");
   });
 }
 
 bool run_sealed(std::string_view text) {
-  static const Seal none;
+  static const weights::Seal none;
   const std::string where = "journal.json";
   static const std::vector<std::string> texts = [] {
     std::vector<std::string> opened;
@@ -266,11 +275,12 @@ bool run_sealed(std::string_view text) {
     if (std::find(texts.begin(), texts.end(), opened) == texts.end()) broken("a text that nobody sealed is taken");
   });
   return accepted([&] {
-    const Journal journal = parse_journal(none.opened(text, kPlace, where), where);
-    for (const StoredSet& set : journal.sets)
+    const weights::Journal journal = weights::parse_journal(none.opened(text, kPlace, where), where);
+    for (const weights::StoredSet& set : journal.sets)
       if (set.file.empty() || fs::path(set.file).filename() != set.file || set.file == "..") broken("a file elsewhere");
-    const std::string written = journal_text(journal);
-    if (journal_text(parse_journal(written, where)) != written) broken("a journal that is written is read otherwise");
+    const std::string written = weights::journal_text(journal);
+    if (weights::journal_text(weights::parse_journal(written, where)) != written)
+      broken("a journal that is written is read otherwise");
   });
 }
 
@@ -324,21 +334,22 @@ std::vector<std::string> hub_tree_seeds() {
 }
 
 std::vector<std::string> download_journal_seeds() {
-  return {journal_head({"\"e\"", "", 25, 10}, kBoot) + "2\n0\n", journal_head({"\"e\"", "0123", 1, 8388608}, kBoot),
-          journal_head({"\"e\"", "", uint64_t{1} << 40, 8388608}, kBoot) + "100000\n7\n1"};
+  return {registry::journal_head({"\"e\"", "", 25, 10}, kBoot) + "2\n0\n",
+          registry::journal_head({"\"e\"", "0123", 1, 8388608}, kBoot),
+          registry::journal_head({"\"e\"", "", uint64_t{1} << 40, 8388608}, kBoot) + "100000\n7\n1"};
 }
 
 std::vector<std::string> bundle_seeds() {
-  Statement plain = statement_of(archive());
+  signing::Statement plain = statement_of(archive());
   plain.file = plain.head = {};
-  const Key key = keys_of(test::kFirst, Key::Kind::kPrivate).front();
+  const signing::Key key = keys_of(test::kFirst, signing::Key::Kind::kPrivate).front();
   return {bundle_of(archive(), test::kFirst), bundle_of(safetensors_file(), test::kFirst),
-          sign_payload(statement_text(plain), key), bundle_of(archive(), test::kEcdsa)};
+          signing::sign_payload(signing::statement_text(plain), key), bundle_of(archive(), test::kEcdsa)};
 }
 
 std::vector<std::string> signed_archive_seeds() {
   const std::string file = archive();
-  return {file.substr(0, file.size() - 2) + archive_tail(bundle_of(file, test::kFirst))};
+  return {file.substr(0, file.size() - 2) + signing::archive_tail(bundle_of(file, test::kFirst))};
 }
 
 std::vector<std::string> sealed_seeds() {

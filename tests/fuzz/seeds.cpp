@@ -222,13 +222,13 @@ std::vector<std::string> predict_seeds() {
 
 std::vector<std::string> compressed_seeds() {
   std::vector<std::string> seeds;
-  for (const Coding coding : {Coding::kGzip, Coding::kDeflate}) {
-    Response response;
+  for (const http::Coding coding : {http::Coding::kGzip, http::Coding::kDeflate}) {
+    http::Response response;
     response.reset();
     response.set_text(std::string(20000, 'a') + predict_seeds()[0]);
-    compress(coding, response);
-    seeds.push_back(std::string(1, coding == Coding::kGzip ? '\0' : '\1') +
-                    std::string(response.text().view().substr(Response::kHeadRoom)));
+    http::compress(coding, response);
+    seeds.push_back(std::string(1, coding == http::Coding::kGzip ? '\0' : '\1') +
+                    std::string(response.text().view().substr(http::Response::kHeadRoom)));
   }
   return seeds;
 }

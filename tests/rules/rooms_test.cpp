@@ -213,6 +213,51 @@ TEST_CASE("rooms: server/README.md has each, in order, with all that it includes
   for (const auto& [room, of] : included) CHECK_MESSAGE(above.contains(room), room << " has no row");
 }
 
+// The namespace of a room of the server. The base of all has no own, and a namespace grpc would hide ::grpc.
+std::string namespace_of(const std::string& room) {
+  if (room == "server" || room == "support") return "sconce::server";
+  return "sconce::server::" + (room == "grpc" ? "rpc" : room);
+}
+
+// Where a file of the server opens a namespace that is not its room's. A block may declare another room's classes.
+std::vector<std::string> foreign_namespaces(const SourceFile& file) {
+  static const std::regex opened(R"re(^namespace (sconce\b[\w:]*) \{\n((?:(?:class|struct) \w+;\n)+\})?)re",
+                                 std::regex::multiline);
+  std::vector<std::string> bad;
+  const std::string own = namespace_of(server_room(file.path));
+  const bool base = own == "sconce::server";
+  for (std::sregex_iterator it(file.text.begin(), file.text.end(), opened), end; it != end; ++it)
+    if (const std::string name = (*it)[1]; name != own && (base || !name.starts_with(own + "::")) && !(*it)[2].matched)
+      bad.push_back(file.path + ":" + std::to_string(line_of(file.text, static_cast<size_t>(it->position(0)))) + ": " +
+                    name);
+  return bad;
+}
+
+TEST_CASE("rooms: a file of the server declares names in its room's namespace") {
+  for (const SourceFile& file : read_tree({"server"}, kCode))
+    for (const std::string& bad : foreign_namespaces(file)) FAIL_CHECK(bad);
+}
+
+TEST_CASE("rooms: a foreign namespace is seen") {
+  const auto bad = [](const std::string& path, const std::string& text) {
+    return foreign_namespaces({path, text}).size();
+  };
+  CHECK(bad("server/http/x.h", "namespace sconce::server::http {\n\nclass X;\n") == 0);
+  CHECK(bad("server/http/client/x.h", "namespace sconce::server::http {\n") == 0);
+  CHECK(bad("server/rollout/x.h", "namespace sconce::server::rollout::admin {\n") == 0);
+  CHECK(bad("server/grpc/library/x.h", "namespace sconce::server::rpc {\n") == 0);
+  CHECK(bad("server/support/x.h", "namespace sconce::server {\n") == 0);
+  CHECK(bad("server/server.cpp", "namespace sconce::server {\n") == 0);
+  CHECK(bad("server/http/x.h", "namespace sconce::server::api {\nclass X;\nstruct Y;\n}\n") == 0);
+  CHECK(bad("server/http/x.h", "namespace sconce::server::api {\nclass X;\nvoid f();\n}\n") == 1);
+  CHECK(foreign_namespaces({"server/http/x.h", "\nnamespace sconce::server {\n"}) ==
+        std::vector<std::string>{"server/http/x.h:2: sconce::server"});
+  CHECK(bad("server/http/x.h", "namespace sconce::server::https {\n") == 1);
+  CHECK(bad("server/support/x.h", "namespace sconce::server::http {\n") == 1);
+  CHECK(bad("server/server.h", "namespace sconce::server::api {\n") == 1);
+  CHECK(bad("server/cli/x.h", "namespace sconce {\n") == 1);
+}
+
 TEST_CASE("rooms: families of operators have one name on all devices") {
   for (const std::string& room : kCuda) {
     const std::string family = room.substr(std::string("src/cuda/").size());

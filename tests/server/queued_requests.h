@@ -10,14 +10,14 @@
 
 namespace sconce::server {
 
-inline BatchPolicy up_to(int64_t rows) {
-  BatchPolicy policy;
+inline scheduling::BatchPolicy up_to(int64_t rows) {
+  scheduling::BatchPolicy policy;
   policy.max_rows = rows;
   return policy;
 }
 
 // One float32 input [rows, width] with the request's number in every element, and one output.
-class TestRequest : public QueuedRequest {
+class TestRequest : public scheduling::QueuedRequest {
  public:
   explicit TestRequest(float number, int64_t row_count = 1, int64_t width = 2) : number_(number) {
     const int64_t sizes[] = {row_count, width};

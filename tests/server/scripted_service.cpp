@@ -63,18 +63,18 @@ ScriptedService::ScriptedService(const std::function<void(ServerConfig&)>& set) 
   config.inline_below = std::chrono::microseconds(0);
   config.set_model("loops.explicit.loop=" + folder.write("loop.json", kLoop).string(), "the test");
   set(config);
-  finder = std::make_unique<PackageFinder>(config, signatures);
-  const std::vector<PackageFile> files = finder->files([](const std::string&) {}).files;
-  repository = std::make_unique<Repository>(config, clock, idle_watch, reaper, std::vector<PackageEntry>(),
-                                            1 + CallSlots::kPlaces, &budget);
-  on_demand = std::make_unique<OnDemand>(config, *finder, *repository, budget, files);
-  control = std::make_unique<ModelLoader>(
-      config, *finder, *repository, store, idle_watch, std::vector<PackageEntry>(), [](const std::exception_ptr&) {},
-      on_demand.get(), files);
-  on_demand->start([this](const PackageEntry& package) { load(package); });
-  admission = std::make_unique<Admission>(config, *repository, *control, request_memory, draining);
-  telemetry = std::make_unique<Telemetry>(config, connections, 1);
-  rollout = std::make_unique<Rollout>(config, *repository, signatures, draining, *telemetry);
+  finder = std::make_unique<registry::PackageFinder>(config, signatures);
+  const std::vector<registry::PackageFile> files = finder->files([](const std::string&) {}).files;
+  repository = std::make_unique<registry::Repository>(
+      config, clock, idle_watch, reaper, std::vector<registry::PackageEntry>(), 1 + rpc::CallSlots::kPlaces, &budget);
+  on_demand = std::make_unique<registry::OnDemand>(config, *finder, *repository, budget, files);
+  control = std::make_unique<registry::ModelLoader>(
+      config, *finder, *repository, store, idle_watch, std::vector<registry::PackageEntry>(),
+      [](const std::exception_ptr&) {}, on_demand.get(), files);
+  on_demand->start([this](const registry::PackageEntry& package) { load(package); });
+  admission = std::make_unique<api::Admission>(config, *repository, *control, request_memory, draining);
+  telemetry = std::make_unique<telemetry::Telemetry>(config, connections, 1);
+  rollout = std::make_unique<rollout::Rollout>(config, *repository, signatures, draining, *telemetry);
 }
 
 ScriptedService::~ScriptedService() {
@@ -99,22 +99,22 @@ void ScriptedService::pass(Clock::duration time) {
 void ScriptedService::pass_unseen(Clock::duration time) { time_now += time.count(); }
 
 void ScriptedService::publish(const std::string& name) const {
-  for (const PackageFile& file : finder->files([](const std::string&) {}).files)
-    for (const PackageEntry& entry : finder->open(file))
+  for (const registry::PackageFile& file : finder->files([](const std::string&) {}).files)
+    for (const registry::PackageEntry& entry : finder->open(file))
       if (entry.name == name) return publish(entry);
   FAIL("no package of that name");
 }
 
 // As ModelLoader does.
-void ScriptedService::publish(const PackageEntry& package) const {
-  LoadedModel loaded = repository->load(package, false, signatures);
+void ScriptedService::publish(const registry::PackageEntry& package) const {
+  registry::LoadedModel loaded = repository->load(package, false, signatures);
   if (const std::string loop = repository->config_of(package).loop; !loop.empty())
-    loaded.loop = std::make_shared<const LoopPlan>(
-        plan_loop(read_loop(content_of(loop), loop), loaded.interface, /*has_sequences=*/false));
+    loaded.loop = std::make_shared<const scheduling::LoopPlan>(scheduling::plan_loop(
+        scheduling::read_loop(content_of(loop), loop), loaded.interface, /*has_sequences=*/false));
   repository->publish(package, std::move(loaded));
 }
 
-void ScriptedService::load(const PackageEntry& package) {
+void ScriptedService::load(const registry::PackageEntry& package) {
   std::string problem;
   {
     std::unique_lock lock(mutex_);
@@ -148,7 +148,7 @@ void ScriptedService::end_load(const std::string& problem) {
 }
 
 uint64_t ScriptedService::failed(const std::string& name, ErrorCode code) const {
-  return model(name)->statistics().totals().failures_by_reason[static_cast<size_t>(failure_reason(code))];
+  return model(name)->statistics().totals().failures_by_reason[static_cast<size_t>(scheduling::failure_reason(code))];
 }
 
 void ScriptedService::hold_runs() { std::ofstream(hold_file()).flush(); }

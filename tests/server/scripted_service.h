@@ -53,7 +53,7 @@ class ScriptedService {
   // Number of requests that wait for a load.
   size_t waiting() const { return static_cast<size_t>(on_demand->counts(*repository->snapshot()).waiting); }
 
-  std::shared_ptr<server::ServedModel> model(const std::string& name) const {
+  std::shared_ptr<server::registry::ServedModel> model(const std::string& name) const {
     return repository->snapshot()->ready(name, "");
   }
   // Of requests to the model that failed for this reason.
@@ -68,25 +68,25 @@ class ScriptedService {
   const TempFolder folder;
   server::ServerConfig config;
   server::TimerQueue clock{now};
-  server::IdleWatch idle_watch{[] {}};
+  server::scheduling::IdleWatch idle_watch{[] {}};
   server::DeferredDeleter reaper;
-  server::SignatureRule signatures;
-  server::WeightStore store{""};
+  server::signing::SignatureRule signatures;
+  server::weights::WeightStore store{""};
   server::ModelBudget budget{0, 0};
-  std::unique_ptr<server::PackageFinder> finder;
-  std::unique_ptr<server::Repository> repository;
-  std::unique_ptr<server::OnDemand> on_demand;
-  std::unique_ptr<server::ModelLoader> control;
-  server::OpenConnections connections;
+  std::unique_ptr<server::registry::PackageFinder> finder;
+  std::unique_ptr<server::registry::Repository> repository;
+  std::unique_ptr<server::registry::OnDemand> on_demand;
+  std::unique_ptr<server::registry::ModelLoader> control;
+  server::http::OpenConnections connections;
   server::RequestBudget request_memory{64 << 20};
   std::atomic<bool> draining{false};
-  std::unique_ptr<server::Telemetry> telemetry;
-  std::unique_ptr<server::Admission> admission;
-  std::unique_ptr<server::Rollout> rollout;
+  std::unique_ptr<server::telemetry::Telemetry> telemetry;
+  std::unique_ptr<server::api::Admission> admission;
+  std::unique_ptr<server::rollout::Rollout> rollout;
 
  private:
-  void load(const server::PackageEntry& package);
-  void publish(const server::PackageEntry& package) const;
+  void load(const server::registry::PackageEntry& package);
+  void publish(const server::registry::PackageEntry& package) const;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -2,7 +2,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 void EventStream::take(std::string_view piece) {
   constexpr size_t kMaxBytes = size_t{64} << 20;
@@ -37,4 +37,4 @@ void EventStream::line(std::string_view text) {
   has_data_ = true;
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 class EventStream {
  public:
@@ -25,4 +25,4 @@ class EventStream {
   bool has_data_ = false;
 };
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

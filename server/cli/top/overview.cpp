@@ -7,7 +7,7 @@
 #include "sconce/check.h"
 #include "server/support/log.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 // Number of events for latencies and batch sizes, because single events have few requests.
@@ -201,4 +201,4 @@ std::optional<double> History::cpu_share() const {
   return seconds > 0 ? std::optional(std::max(now().cpu_seconds - before.cpu_seconds, 0.0) / seconds) : std::nullopt;
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -10,7 +10,7 @@
 
 #include "server/support/json_document.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 struct LiveModel {
   std::string name, version, state, reason, kind, label;
@@ -74,4 +74,4 @@ class History {
   std::map<std::string, std::deque<double>> rates_;  // by name and version
 };
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -10,7 +10,7 @@
 #include "server/support/terminal/text.h"
 #include "server/support/time_text.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 enum class Style : int8_t { kPlain, kBold, kFaint, kGood, kBad, kWarning };
@@ -293,4 +293,4 @@ OrderedJson rates_document(const History& history) {
           {"alerts", std::move(alerts)}};
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

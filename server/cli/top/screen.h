@@ -8,7 +8,7 @@
 #include "server/cli/top/overview.h"
 #include "server/support/json_document.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 struct ScreenSize {
   size_t columns = 80, rows = 24;
@@ -27,4 +27,4 @@ std::vector<std::string> log_lines(const History& history);
 
 OrderedJson rates_document(const History& history);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

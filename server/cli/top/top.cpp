@@ -21,7 +21,7 @@
 #include "server/support/log.h"
 #include "server/support/terminal/text.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 struct TopOptions {
@@ -91,7 +91,7 @@ class DrawnScreen {
 
 class Top {
  public:
-  Top(const AdminClient& client, const TopOptions& options) : client_(client), options_(options) {
+  Top(const http::AdminClient& client, const TopOptions& options) : client_(client), options_(options) {
     if (::isatty(STDOUT_FILENO) == 1 && !options.once && !options.json) screen_ = std::make_unique<DrawnScreen>();
   }
 
@@ -100,7 +100,7 @@ class Top {
       EventStream events([this](const std::string& name, const std::string& data) {
         if (name == "overview") show(data);
       });
-      const Answer answer = client_.follow(
+      const http::Answer answer = client_.follow(
           kTarget, [&](std::string_view piece) { events.take(piece); }, [this] { return goes_on(); });
       if (done_ || ended) return 0;
       SCONCE_CHECK(answer.status != 404, kUnsupported, options_.url,
@@ -149,7 +149,7 @@ class Top {
     if (screen_) DrawnScreen::draw(screen_lines(history_, options_.url, problem_, DrawnScreen::size(), on_terminal()));
   }
 
-  const AdminClient& client_;
+  const http::AdminClient& client_;
   const TopOptions& options_;
   std::unique_ptr<DrawnScreen> screen_;  // null: output as lines
   History history_;
@@ -158,11 +158,12 @@ class Top {
 };
 
 int top(const TopOptions& options) {
-  const AdminServer server = parse_admin_server(options.url);
+  const http::AdminServer server = http::parse_admin_server(options.url);
   // OpenSSL would raise it when it writes to a closed connection.
   if (server.tls) std::signal(SIGPIPE, SIG_IGN);
-  const ClientTls tls = server.tls ? checked_tls(options.ca, options.certificate, options.key) : ClientTls();
-  const AdminClient client(server, read_token(options.token_file), kPatience, tls);
+  const http::ClientTls tls =
+      server.tls ? http::checked_tls(options.ca, options.certificate, options.key) : http::ClientTls();
+  const http::AdminClient client(server, http::read_token(options.token_file), kPatience, tls);
   return Top(client, options).run();
 }
 
@@ -181,8 +182,8 @@ Action add_top(CommandLine& app) {
   app.footer(
       "In a terminal, q ends it. Elsewhere it prints a line for each model.\n"
       "Exit status: 0 ended by the user or by --once, 1 the server cannot be reached or refuses.");
-  app.checked([options] { parse_admin_server(options->url); });
+  app.checked([options] { http::parse_admin_server(options->url); });
   return [options] { return top(*options); };
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

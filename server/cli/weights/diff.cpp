@@ -12,7 +12,7 @@
 #include "server/support/json_document.h"
 #include "server/support/terminal/text.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 using Kind = TensorDifference::Kind;
@@ -45,7 +45,7 @@ OrderedJson document(const TensorDifference& tensor) {
   if (tensor.kind != Kind::kOnlyB) result["a"] = {{"dtype", dtype_name(tensor.a.dtype)}, {"shape", tensor.a.shape}};
   if (tensor.kind != Kind::kOnlyA) result["b"] = {{"dtype", dtype_name(tensor.b.dtype)}, {"shape", tensor.b.shape}};
   if (tensor.kind != Kind::kSame && tensor.kind != Kind::kChanged) return result;
-  add_difference(result, tensor.difference, "not_finite_a", "not_finite_b");
+  rollout::add_difference(result, tensor.difference, "not_finite_a", "not_finite_b");
   return result;
 }
 
@@ -98,4 +98,4 @@ int diff_weights(const DiffOptions& options) {
   return same == tensors.size() ? 0 : 1;
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 struct DiffOptions {
   std::string a, b;
@@ -15,4 +15,4 @@ struct DiffOptions {
 // Prints the comparison. Returns 0 if all tensors are equal, else 1. Throws for a file that cannot be read.
 int diff_weights(const DiffOptions& options);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -9,7 +9,7 @@
 #include "server/cli/weights/servers.h"
 #include "server/support/json_document.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -21,7 +21,7 @@ struct Progress {
   uint64_t recorded = 0;
 };
 
-Progress progress_of(const Answer& answer) {
+Progress progress_of(const http::Answer& answer) {
   const OrderedJson document = OrderedJson::parse(answer.body, nullptr, false);
   if (!answer.ok()) return {"", answer.reason()};
   const auto recording = document.is_object() ? document.find("recording") : document.end();
@@ -31,13 +31,13 @@ Progress progress_of(const Answer& answer) {
 
 }  // namespace
 
-int record_golden(const AdminClient& server, const GoldenOptions& options) {
-  const std::string target = admin_path(options.model, options.version) + "/golden";
+int record_golden(const http::AdminClient& server, const GoldenOptions& options) {
+  const std::string target = http::admin_path(options.model, options.version) + "/golden";
   const auto failed = [&](const std::string& reason) {
     report(server, false, reason);
     return 1;
   };
-  const Answer begun = server.post(target + "/record", dump({{"requests", options.requests}}));
+  const http::Answer begun = server.post(target + "/record", dump({{"requests", options.requests}}));
   if (!begun.ok()) return failed(begun.reason());
   const Clock::time_point end = Clock::now() + std::chrono::seconds(options.longest_s);
   Progress progress;
@@ -46,12 +46,12 @@ int record_golden(const AdminClient& server, const GoldenOptions& options) {
     progress = progress_of(server.get(target));
     if (progress.state.empty()) return failed(progress.problem);
   } while (progress.state == "running" && (options.longest_s == 0 || Clock::now() < end));
-  const Answer ended = server.post(target + "/recording");
+  const http::Answer ended = server.post(target + "/recording");
   if (!ended.ok()) return failed(ended.reason());
-  const Answer taken = fetch_file(server, target + "/recording", options.out);
+  const http::Answer taken = fetch_file(server, target + "/recording", options.out);
   if (!taken.ok()) return failed(taken.reason());
   // The recording on the server is no longer needed.
-  const Answer dropped = server.post(target + "/record", dump({{"requests", 0}}));
+  const http::Answer dropped = server.post(target + "/record", dump({{"requests", 0}}));
   if (!dropped.ok()) return failed("the recording is not dropped: " + dropped.reason());
   if (progress.state == "running") progress = {"ended", "", progress.recorded};
   report(server, true,
@@ -62,4 +62,4 @@ int record_golden(const AdminClient& server, const GoldenOptions& options) {
   return 0;
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

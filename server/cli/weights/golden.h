@@ -6,7 +6,7 @@
 
 #include "server/http/client/admin_client.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 struct GoldenOptions {
   std::string model, version, out;
@@ -15,6 +15,6 @@ struct GoldenOptions {
 };
 
 // Returns 0 when the file is written, 1 if the server refuses or fails.
-int record_golden(const AdminClient& server, const GoldenOptions& options);
+int record_golden(const http::AdminClient& server, const GoldenOptions& options);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -21,7 +21,7 @@
 #include "server/support/terminal/progress.h"
 #include "server/support/terminal/text.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 std::atomic<bool> interrupted{false};
@@ -51,12 +51,12 @@ std::string random_id() {
 
 class Push {
  public:
-  Push(const std::vector<AdminClient>& servers, const PushOptions& options)
+  Push(const std::vector<http::AdminClient>& servers, const PushOptions& options)
       : servers_(servers), options_(options), id_(random_id()), states_(servers.size()) {
-    for (const AdminClient& server : servers_)
-      members_ += (members_.empty() ? "" : ",") + encoded_value(url_of(server.server()));
+    for (const http::AdminClient& server : servers_)
+      members_ += (members_.empty() ? "" : ",") + http::encoded_value(http::url_of(server.server()));
     // The first server decides, so a list with only that server still names the one to ask.
-    if (members_.size() > kMaxMembers) members_ = encoded_value(url_of(servers_.front().server()));
+    if (members_.size() > kMaxMembers) members_ = http::encoded_value(http::url_of(servers_.front().server()));
   }
 
   // If an exception is thrown before the decision to commit, nothing stays staged.
@@ -68,7 +68,7 @@ class Push {
     std::cout << fmt::format("{}: {} tensors, {}\n", options_.file, file->entries().size(), format_bytes(size.bytes()));
     if (options_.relay && members_.size() > kMaxMembers) return refuse("too many servers for --relay");
     if (!look()) return 1;
-    const UploadFields fields = fields_of_body();
+    const http::UploadFields fields = fields_of_body();
     std::optional<PushLease> lease;
     if (!options_.dry_run) lease.emplace(servers_, target("/renew" + by_id()), options_.lease);
     if (!stage(fields)) return 1;
@@ -81,7 +81,7 @@ class Push {
   struct State {
     bool staged = false;  // or may be
     bool committed = false;
-    UploadFlags flags;
+    http::UploadFlags flags;
   };
 
   std::unique_ptr<WeightFile> open() const {
@@ -111,7 +111,8 @@ class Push {
   bool look() {
     bool good = true;
     if (options_.dry_run) {
-      const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) { return servers_[i].get(target()); });
+      const std::vector<http::Answer> answers =
+          ask_all(servers_.size(), [&](size_t i) { return servers_[i].get(target()); });
       for (size_t i = 0; i < answers.size(); ++i)
         if (!active_of(answers[i]))
           report(servers_[i], good = false,
@@ -125,35 +126,35 @@ class Push {
 
   std::string query(size_t server) const {
     std::string text = options_.partial ? "?mode=partial" : "?mode=full";
-    if (!options_.label.empty()) text += "&label=" + encoded_value(options_.label);
+    if (!options_.label.empty()) text += "&label=" + http::encoded_value(options_.label);
     if (options_.dry_run) text += "&dry_run=true";
     if (options_.check_finite) text += "&check_finite=true";
     for (size_t i = 0; i < options_.ignore.size(); ++i)
-      text += (i == 0 ? "&ignore=" : ",") + encoded_value(options_.ignore[i]);
+      text += (i == 0 ? "&ignore=" : ",") + http::encoded_value(options_.ignore[i]);
     text += fmt::format("&push={}&lease={}ms&members={}&member={}", id_, options_.lease.count(), members_, server);
     if (options_.relay) text += "&relay=true";
     return text;
   }
 
   // The body's digest, and its signature if requested.
-  UploadFields fields_of_body() const {
+  http::UploadFields fields_of_body() const {
     SafetensorsEncoder body(open());
-    if (options_.sign.empty()) return {digest_field(digest_of(body)), {}};
-    const SignedStream made = sign_stream(
+    if (options_.sign.empty()) return {http::digest_field(digest_of(body)), {}};
+    const signing::SignedStream made = signing::sign_stream(
         std::filesystem::path(options_.file).filename().string(),
         [&body](std::span<std::byte> block) { return body.read(block); }, options_.sign);
     TextBuffer text;
     append_base64(text, reinterpret_cast<const std::byte*>(made.bundle.data()), made.bundle.size());
-    return {digest_field(made.digest), std::string(text.view())};
+    return {http::digest_field(made.digest), std::string(text.view())};
   }
 
-  bool stage(const UploadFields& fields) {
+  bool stage(const http::UploadFields& fields) {
     const Interruption interruption;
     // With a relay, the first server forwards it to the others.
     const size_t uploads = options_.relay ? 1 : servers_.size();
     if (options_.relay)
       for (State& state : states_) state.staged = !options_.dry_run;
-    std::vector<std::future<Answer>> running = start_asking(uploads, [this, &fields](size_t i) {
+    std::vector<std::future<http::Answer>> running = start_asking(uploads, [this, &fields](size_t i) {
       // The first failure aborts the other uploads.
       struct StopAll {
         Push& push;
@@ -164,17 +165,17 @@ class Push {
       } stop_all{*this};
       SafetensorsEncoder body(open());
       states_[i].staged = !options_.dry_run;  // until an answer says otherwise
-      const Answer answer = servers_[i].upload(place() + query(i), body, fields, states_[i].flags);
+      const http::Answer answer = servers_[i].upload(place() + query(i), body, fields, states_[i].flags);
       if ((answer.status != 0 || !answer.delivered) && !options_.relay)
         states_[i].staged = answer.ok() && !options_.dry_run;
       stop_all.good = answer.ok();
       return answer;
     });
     show_progress(running);
-    const std::vector<Answer> answers = answers_of(std::move(running));
-    const bool good = std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.ok(); });
+    const std::vector<http::Answer> answers = answers_of(std::move(running));
+    const bool good = std::all_of(answers.begin(), answers.end(), [](const http::Answer& a) { return a.ok(); });
     for (size_t i = 0; i < (good ? servers_.size() : answers.size()); ++i) {
-      const Answer& answer = answers[options_.relay ? 0 : i];
+      const http::Answer& answer = answers[options_.relay ? 0 : i];
       const bool ok = answer.ok();
       report(servers_[i], ok, ok ? options_.dry_run ? "would be accepted" : "staged" : answer.reason());
     }
@@ -185,11 +186,13 @@ class Push {
     for (State& state : states_) state.flags.stop = true;
   }
 
-  void show_progress(const std::vector<std::future<Answer>>& running) {
+  void show_progress(const std::vector<std::future<http::Answer>>& running) {
     using namespace std::chrono_literals;
     const uint64_t total = SafetensorsEncoder(open()).bytes() * running.size();
     ProgressBar bar("push");
-    const auto ready = [](const std::future<Answer>& one) { return one.wait_for(0s) == std::future_status::ready; };
+    const auto ready = [](const std::future<http::Answer>& one) {
+      return one.wait_for(0s) == std::future_status::ready;
+    };
     while (!std::all_of(running.begin(), running.end(), ready)) {
       if (interrupted) stop();
       std::this_thread::sleep_for(50ms);
@@ -201,8 +204,8 @@ class Push {
 
   // Drops the set on every server on which it is or may be staged.
   void abort_staged() {
-    const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) {
-      return states_[i].staged ? servers_[i].post(target("/abort" + by_id())) : Answer();
+    const std::vector<http::Answer> answers = ask_all(servers_.size(), [&](size_t i) {
+      return states_[i].staged ? servers_[i].post(target("/abort" + by_id())) : http::Answer();
     });
     for (size_t i = 0; i < answers.size(); ++i) {
       if (!std::exchange(states_[i].staged, false) || answers[i].ok()) continue;
@@ -222,14 +225,14 @@ class Push {
   bool prepare() {
     bool good = true;
     if (!options_.digest.empty()) {
-      const std::vector<Answer> sets =
+      const std::vector<http::Answer> sets =
           ask_all(servers_.size(), [&](size_t i) { return servers_[i].get(target("?digest=true")); });
       for (size_t i = 0; i < sets.size(); ++i)
         if (staged_digest(sets[i]) != options_.digest)
           report(servers_[i], good = false, sets[i].ok() ? "has other weights staged than wanted" : sets[i].reason());
     }
     if (!good) return give_up();
-    const std::vector<Answer> answers =
+    const std::vector<http::Answer> answers =
         ask_all(servers_.size(), [&](size_t i) { return servers_[i].post(target("/prepare" + by_id())); });
     for (size_t i = 0; i < answers.size(); ++i)
       if (!answers[i].ok()) report(servers_[i], good = false, "lost what was staged: " + answers[i].reason());
@@ -238,7 +241,7 @@ class Push {
 
   // Commits on a server. Without an answer, asks the server for the result. Returns its state of the push, or "" if
   // unknown.
-  std::string commit_on(size_t i, Answer& answer) {
+  std::string commit_on(size_t i, http::Answer& answer) {
     std::string state;
     for (int asks = 0; asks < kAsks; ++asks) {
       answer = servers_[i].post(target("/commit" + by_id() + guard_query()));
@@ -258,7 +261,7 @@ class Push {
     // The first server's commit decides for all: from here on, none is aborted unless it is known not to have
     // committed.
     for (State& state : states_) state.staged = false;
-    std::vector<Answer> answers(servers_.size());
+    std::vector<http::Answer> answers(servers_.size());
     const std::string first = commit_on(0, answers[0]);
     if (first != "committed") {
       report(servers_[0], false, "did not commit: " + answers[0].reason());
@@ -273,7 +276,7 @@ class Push {
     std::vector<std::string> said(servers_.size());
     ask_all(servers_.size() - 1, [&](size_t i) {
       said[i + 1] = commit_on(i + 1, answers[i + 1]);
-      return Answer();
+      return http::Answer();
     });
     bool good = true;
     for (size_t i = 1; i < servers_.size(); ++i) {
@@ -285,12 +288,12 @@ class Push {
       return 1;
     }
     if (!options_.set.empty()) {
-      for (const AdminClient& server : servers_)
+      for (const http::AdminClient& server : servers_)
         report(server, true, fmt::format("has the weights as set '{}'", options_.set));
       return 0;
     }
     for (size_t i = 0; i < servers_.size(); ++i) {
-      const Answer sets = answers[i].ok() ? answers[i] : servers_[i].get(target());
+      const http::Answer sets = answers[i].ok() ? answers[i] : servers_[i].get(target());
       const std::optional<Active> active = active_of(sets);
       report(servers_[i], true,
              active ? fmt::format("serves {} as weight version {}", active->version, active->weight_version)
@@ -302,7 +305,7 @@ class Push {
   std::string guard_query() const {
     std::string text;
     const auto add = [&](const char* key, const std::string& value) {
-      if (!value.empty()) text += fmt::format("&{}={}", key, encoded_value(value));
+      if (!value.empty()) text += fmt::format("&{}={}", key, http::encoded_value(value));
     };
     add("guard", options_.guard);
     add("guard_errors", options_.guard_errors);
@@ -319,7 +322,7 @@ class Push {
     };
     std::cout << "watching\n";
     for (int silent = 0;;) {
-      const std::vector<Answer> answers =
+      const std::vector<http::Answer> answers =
           ask_all(servers_.size(), [&](size_t i) { return servers_[i].get(target("/guard")); });
       bool all = true;
       for (size_t i = 0; i < answers.size(); ++i) {
@@ -355,11 +358,11 @@ class Push {
 
   // Again the first server before the others, because its undo decides for all.
   void roll_back() {
-    std::vector<Answer> answers(servers_.size());
+    std::vector<http::Answer> answers(servers_.size());
     const auto undo = [&](size_t i) {
       if (!states_[i].committed) states_[i].staged = true;
       if (states_[i].committed) answers[i] = servers_[i].post(target("/rollback" + by_id()));
-      return Answer();
+      return http::Answer();
     };
     undo(0);
     ask_all(servers_.size() - 1, [&](size_t i) { return undo(i + 1); });
@@ -372,7 +375,7 @@ class Push {
     abort_staged();
   }
 
-  const std::vector<AdminClient>& servers_;
+  const std::vector<http::AdminClient>& servers_;
   const PushOptions& options_;
   const std::string id_;
   std::string members_;  // for a query
@@ -381,8 +384,8 @@ class Push {
 
 }  // namespace
 
-int push_weights(const std::vector<AdminClient>& servers, const PushOptions& options) {
+int push_weights(const std::vector<http::AdminClient>& servers, const PushOptions& options) {
   return Push(servers, options).run();
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -7,7 +7,7 @@
 
 #include "server/cli/weights/servers.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 struct PushOptions {
   std::string file, package_model;
@@ -26,6 +26,6 @@ struct PushOptions {
 // Prints its progress. With `guard`, waits until the guard has ended, and rolls back on all servers if one did. Returns
 // 0 if the weights are published on all servers (for a dry run: would be), 1 if on none or only on those printed.
 // Throws for a file that cannot be used.
-int push_weights(const std::vector<AdminClient>& servers, const PushOptions& options);
+int push_weights(const std::vector<http::AdminClient>& servers, const PushOptions& options);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -1,11 +1,11 @@
 #include "server/cli/weights/push_lease.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
-PushLease::PushLease(const std::vector<AdminClient>& servers, const std::string& target,
+PushLease::PushLease(const std::vector<http::AdminClient>& servers, const std::string& target,
                      std::chrono::milliseconds lease) {
   const std::chrono::milliseconds pause = lease / 3;
-  for (const AdminClient& server : servers) {
+  for (const http::AdminClient& server : servers) {
     threads_.emplace_back(
         [this, client = server.with_patience(std::chrono::ceil<std::chrono::seconds>(pause)), target, pause] {
           MutexLock lock(mutex_);
@@ -30,4 +30,4 @@ PushLease::~PushLease() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -10,12 +10,12 @@
 #include "sconce/mutex.h"
 #include "server/http/client/admin_client.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 class PushLease {
  public:
   // target: of the POST request. It is repeated three times per lease.
-  PushLease(const std::vector<AdminClient>& servers, const std::string& target, std::chrono::milliseconds lease);
+  PushLease(const std::vector<http::AdminClient>& servers, const std::string& target, std::chrono::milliseconds lease);
   ~PushLease();
   PushLease(const PushLease&) = delete;
   PushLease& operator=(const PushLease&) = delete;
@@ -27,4 +27,4 @@ class PushLease {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

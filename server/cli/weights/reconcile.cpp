@@ -18,7 +18,7 @@
 #include "server/support/json_cursor.h"
 #include "server/support/terminal/text.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -40,10 +40,10 @@ class Reconciliation {
   explicit Reconciliation(const ReconcileOptions& options) : options_(options), servers_(options.servers) {}
 
   bool look() {
-    const std::vector<Answer> answers =
+    const std::vector<http::Answer> answers =
         ask_all(servers_.size(), [&](size_t i) { return servers_[i].get(target("/pushes")); });
     states_.clear();
-    for (const Answer& answer : answers) states_.push_back(pushes_of(answer));
+    for (const http::Answer& answer : answers) states_.push_back(pushes_of(answer));
     return std::all_of(states_.begin(), states_.end(), [](const ServerPushes& s) { return s.answered; });
   }
 
@@ -99,7 +99,7 @@ class Reconciliation {
 
   bool is_gone(const std::string& url) const {
     return std::any_of(options_.gone.begin(), options_.gone.end(),
-                       [&](const std::string& gone) { return url_of(parse_admin_server(gone)) == url; });
+                       [&](const std::string& gone) { return http::url_of(http::parse_admin_server(gone)) == url; });
   }
 
   // The rule: if one server has undone the push, all undo it; if one has committed, all commit; if the first server of
@@ -136,7 +136,7 @@ class Reconciliation {
     size_t unheard = 0;
     for (size_t i = 0; i < members.size(); ++i) {
       if (seen.contains(i) || is_gone(members[i])) continue;
-      const auto ours = [&](const AdminClient& client) { return url_of(client.server()) == members[i]; };
+      const auto ours = [&](const http::AdminClient& client) { return http::url_of(client.server()) == members[i]; };
       const auto at = std::find_if(servers_.begin(), servers_.end(), ours);
       const bool heard = at != servers_.end() && states_[static_cast<size_t>(at - servers_.begin())].answered;
       if (!heard) ++unheard;
@@ -169,9 +169,9 @@ class Reconciliation {
                               : finding.decision == Decision::kUndo ? "undone"
                                                                     : "aborted";
     std::cout << fmt::format("push {} is {}: {}\n", id, words, finding.why);
-    const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) {
+    const std::vector<http::Answer> answers = ask_all(servers_.size(), [&](size_t i) {
       const char* const action = action_for(finding.decision, states_[i].find(id));
-      Answer none;
+      http::Answer none;
       none.status = 204;
       if (!action || !states_[i].answered) return none;
       return servers_[i].post(target(std::string(action) + "?push=" + id));
@@ -183,7 +183,7 @@ class Reconciliation {
   }
 
   const ReconcileOptions& options_;
-  const std::vector<AdminClient>& servers_;
+  const std::vector<http::AdminClient>& servers_;
   std::vector<ServerPushes> states_;
 };
 
@@ -208,12 +208,12 @@ struct TemporaryFile {
 class Difference {
  public:
   explicit Difference(const ReconcileOptions& options) : options_(options), servers_(options.servers) {
-    const std::vector<Answer> sets = ask_all(servers_.size(), [&](size_t i) {
+    const std::vector<http::Answer> sets = ask_all(servers_.size(), [&](size_t i) {
       return servers_[i].get(options.set.empty()
                                  ? weights_target(options.model, options.version, "?digest=true")
                                  : set_target(options.model, options.version, options.set, "?digest=true"));
     });
-    const std::vector<Answer> pushes = ask_all(servers_.size(), [&](size_t i) {
+    const std::vector<http::Answer> pushes = ask_all(servers_.size(), [&](size_t i) {
       return servers_[i].get(weights_target(options.model, options.version, "/pushes"));
     });
     for (size_t i = 0; i < servers_.size(); ++i) {
@@ -240,7 +240,7 @@ class Difference {
     for (size_t i = 0; i < servers_.size(); ++i) {
       if (!active_[i]) continue;
       if (!options_.from.empty()) {
-        if (url_of(servers_[i].server()) == url_of(parse_admin_server(options_.from))) return i;
+        if (http::url_of(servers_[i].server()) == http::url_of(http::parse_admin_server(options_.from))) return i;
         continue;
       }
       if (pushed_[i] && (!best || active_[i]->since > active_[*best]->since)) best = i;
@@ -269,8 +269,8 @@ class Difference {
     std::string body = fmt::format("{{\"weight_version\":{},\"digest\":", most);
     append_json_string(body, active_[source]->digest);
     body += "}";
-    const std::vector<Answer> answers = ask_all(servers_.size(), [&](size_t i) {
-      Answer none;
+    const std::vector<http::Answer> answers = ask_all(servers_.size(), [&](size_t i) {
+      http::Answer none;
       none.status = 204;
       if (!same(i) || active_[i]->weight_version == most) return none;
       return servers_[i].post(options_.set.empty()
@@ -316,7 +316,7 @@ class Difference {
   }
 
   const ReconcileOptions& options_;
-  const std::vector<AdminClient>& servers_;
+  const std::vector<http::AdminClient>& servers_;
   bool complete_ = true;
   std::vector<std::optional<Active>> active_;
   std::vector<bool> pushed_;
@@ -324,8 +324,8 @@ class Difference {
 
 int give_set(const ReconcileOptions& options, const Difference& difference, size_t source,
              const std::vector<size_t>& wanting) {
-  const AdminClient& from = options.servers[source];
-  std::vector<AdminClient> to;
+  const http::AdminClient& from = options.servers[source];
+  std::vector<http::AdminClient> to;
   for (const size_t i : wanting) to.push_back(options.servers[i]);
   PushOptions push;
   push.model = options.model;
@@ -341,9 +341,9 @@ int give_set(const ReconcileOptions& options, const Difference& difference, size
     push.file = fetched->path;
     const std::string held = options.set.empty() ? weights_target(options.model, options.version, "/active")
                                                  : set_target(options.model, options.version, options.set, "/weights");
-    const Answer answer = fetch_file(from, held, push.file);
+    const http::Answer answer = fetch_file(from, held, push.file);
     if (!answer.ok()) {
-      for (const AdminClient& client : to)
+      for (const http::AdminClient& client : to)
         report(client, false, "needs the weights that " + from.server().text + " serves");
       std::cout << fmt::format("they cannot be fetched from {} ({}): name their file\n", from.server().text,
                                answer.reason());
@@ -395,4 +395,4 @@ int reconcile_weights(const ReconcileOptions& options) {
   return all_there && difference->complete() && level ? 0 : 1;
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -6,10 +6,10 @@
 
 #include "server/cli/weights/servers.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 struct ReconcileOptions {
-  const std::vector<AdminClient>& servers;
+  const std::vector<http::AdminClient>& servers;
   std::string model, version;
   std::vector<std::string> gone = {};  // servers of a push that will not come back
   std::string from = {}, file = {};    // the server whose active set all others must get; a file with that set
@@ -24,4 +24,4 @@ bool reconcile_open(const ReconcileOptions& options);
 // Likewise, and then sends the chosen set to the servers that have another one. Returns 0 if all serve the same set.
 int reconcile_weights(const ReconcileOptions& options);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

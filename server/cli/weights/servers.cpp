@@ -11,7 +11,7 @@
 #include "server/support/terminal/progress.h"
 #include "server/support/terminal/text.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 using Json = nlohmann::json;
@@ -48,36 +48,36 @@ PushStatus push_from(const Json& json) {
 }  // namespace
 
 std::string weights_target(const std::string& model, const std::string& version, std::string_view action) {
-  return admin_path(model, version) + "/weights" + std::string(action);
+  return http::admin_path(model, version) + "/weights" + std::string(action);
 }
 
 std::string set_target(const std::string& model, const std::string& version, const std::string& set,
                        std::string_view action) {
-  return admin_path(model, version) + "/sets/" + set + std::string(action);
+  return http::admin_path(model, version) + "/sets/" + set + std::string(action);
 }
 
-std::vector<std::future<Answer>> start_asking(size_t servers, const Ask& ask) {
-  std::vector<std::future<Answer>> running;
+std::vector<std::future<http::Answer>> start_asking(size_t servers, const Ask& ask) {
+  std::vector<std::future<http::Answer>> running;
   for (size_t i = 0; i < servers; ++i) running.push_back(std::async(std::launch::async, ask, i));
   return running;
 }
 
-std::vector<Answer> answers_of(std::vector<std::future<Answer>> running) {
-  std::vector<Answer> answers;
-  for (std::future<Answer>& one : running) answers.push_back(one.get());
+std::vector<http::Answer> answers_of(std::vector<std::future<http::Answer>> running) {
+  std::vector<http::Answer> answers;
+  for (std::future<http::Answer>& one : running) answers.push_back(one.get());
   return answers;
 }
 
-std::vector<Answer> ask_all(size_t servers, const Ask& ask) { return answers_of(start_asking(servers, ask)); }
+std::vector<http::Answer> ask_all(size_t servers, const Ask& ask) { return answers_of(start_asking(servers, ask)); }
 
-Answer fetch_file(const AdminClient& server, const std::string& target, const std::string& path) {
+http::Answer fetch_file(const http::AdminClient& server, const std::string& target, const std::string& path) {
   const std::string part = path + ".part";
   std::ofstream file(part, std::ios::binary | std::ios::trunc);
   SCONCE_CHECK(file, kIo, "cannot write ", part);
   ProgressBar bar("download");
   uint64_t total = 0, done = 0;
-  const Answer answer = server.download(
-      target, [&](const AnswerHead&, uint64_t bytes) { total = bytes; },
+  const http::Answer answer = server.download(
+      target, [&](const http::AnswerHead&, uint64_t bytes) { total = bytes; },
       [&](std::span<const std::byte> bytes) {
         file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
         bar.show(done += bytes.size(), total);
@@ -94,11 +94,11 @@ Answer fetch_file(const AdminClient& server, const std::string& target, const st
   return answer;
 }
 
-void report(const AdminClient& client, bool good, const std::string& text) {
+void report(const http::AdminClient& client, bool good, const std::string& text) {
   std::cout << fmt::format("{}: {}\n", client.server().text, good ? text : red(text)) << std::flush;
 }
 
-std::optional<Active> active_of(const Answer& answer) {
+std::optional<Active> active_of(const http::Answer& answer) {
   const Json json = Json::parse(answer.body, nullptr, false);
   if (!answer.ok() || !json.is_object()) return std::nullopt;
   Active active{.weight_version = number_in(json, "generation"), .version = text_in(json, "weight_version")};
@@ -113,7 +113,7 @@ std::optional<Active> active_of(const Answer& answer) {
   return active;
 }
 
-std::optional<Active> named_of(const Answer& answer) {
+std::optional<Active> named_of(const http::Answer& answer) {
   if (answer.status == 404) return Active{.digest = "absent"};
   const Json json = Json::parse(answer.body, nullptr, false);
   if (!answer.ok() || !json.is_object() || text_in(json, "name").empty()) return std::nullopt;
@@ -124,7 +124,7 @@ std::optional<Active> named_of(const Answer& answer) {
                 .digest = text_in(json, "digest")};
 }
 
-std::string staged_digest(const Answer& answer) {
+std::string staged_digest(const http::Answer& answer) {
   const Json json = Json::parse(answer.body, nullptr, false);
   if (!answer.ok() || !json.is_object()) return {};
   for (const Json& set : json.value("sets", Json::array()))
@@ -132,7 +132,7 @@ std::string staged_digest(const Answer& answer) {
   return {};
 }
 
-std::optional<Guard> guard_of(const Answer& answer) {
+std::optional<Guard> guard_of(const http::Answer& answer) {
   const Json json = Json::parse(answer.body, nullptr, false);
   if (!answer.ok() || !json.is_object()) return std::nullopt;
   return Guard{text_in(json, "state"), text_in(json, "reason"),
@@ -145,7 +145,7 @@ const PushStatus* ServerPushes::find(const std::string& id) const {
   return nullptr;
 }
 
-ServerPushes pushes_of(const Answer& answer) {
+ServerPushes pushes_of(const http::Answer& answer) {
   const Json json = Json::parse(answer.body, nullptr, false);
   ServerPushes server;
   const auto list = json.is_object() ? json.find("pushes") : json.end();
@@ -161,4 +161,4 @@ ServerPushes pushes_of(const Answer& answer) {
   return server;
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -11,7 +11,7 @@
 
 #include "server/http/client/admin_client.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 
 // "/v2/admin/models/M/weights", with the version if given, and with an action.
 std::string weights_target(const std::string& model, const std::string& version, std::string_view action = {});
@@ -21,17 +21,17 @@ std::string set_target(const std::string& model, const std::string& version, con
                        std::string_view action = {});
 
 // A request to each server, by its index, in parallel with one thread each.
-using Ask = std::function<Answer(size_t)>;
-std::vector<std::future<Answer>> start_asking(size_t servers, const Ask& ask);
+using Ask = std::function<http::Answer(size_t)>;
+std::vector<std::future<http::Answer>> start_asking(size_t servers, const Ask& ask);
 // The answers in the servers' order; waits for them.
-std::vector<Answer> answers_of(std::vector<std::future<Answer>> running);
-std::vector<Answer> ask_all(size_t servers, const Ask& ask);
+std::vector<http::Answer> answers_of(std::vector<std::future<http::Answer>> running);
+std::vector<http::Answer> ask_all(size_t servers, const Ask& ask);
 
 // Writes the body of a 200 to a file, atomically.
-Answer fetch_file(const AdminClient& server, const std::string& target, const std::string& path);
+http::Answer fetch_file(const http::AdminClient& server, const std::string& target, const std::string& path);
 
 // Prints a server's result, failures in red.
-void report(const AdminClient& client, bool good, const std::string& text);
+void report(const http::AdminClient& client, bool good, const std::string& text);
 
 // The active set in the answer of GET .../weights.
 struct Active {
@@ -39,19 +39,19 @@ struct Active {
   std::string version = {};                         // label, or the weight version
   std::string label = {}, since = {}, digest = {};  // digest: if requested
 };
-std::optional<Active> active_of(const Answer& answer);
+std::optional<Active> active_of(const http::Answer& answer);
 // A named set in the answer of GET .../sets/NAME; without a weight version and with the digest "absent" if the server
 // does not have the set.
-std::optional<Active> named_of(const Answer& answer);
+std::optional<Active> named_of(const http::Answer& answer);
 // The digest of the staged set; empty if there is none.
-std::string staged_digest(const Answer& answer);
+std::string staged_digest(const http::Answer& answer);
 
 // The guard of published weights in the answer of GET .../weights/guard.
 struct Guard {
   std::string state, reason;
   uint64_t requests = 0;
 };
-std::optional<Guard> guard_of(const Answer& answer);
+std::optional<Guard> guard_of(const http::Answer& answer);
 
 // A push in the answer of GET .../weights/pushes.
 struct PushStatus {
@@ -72,6 +72,6 @@ struct ServerPushes {
   std::vector<PushStatus> pushes;
   const PushStatus* find(const std::string& id) const;
 };
-ServerPushes pushes_of(const Answer& answer);
+ServerPushes pushes_of(const http::Answer& answer);
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -20,7 +20,7 @@
 #include "server/rollout/push/push_terms.h"
 #include "server/support/terminal/text.h"
 
-namespace sconce::server::commands {
+namespace sconce::server::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -42,7 +42,7 @@ struct WeightsOptions {
 void check_servers(const WeightsOptions& options) {
   std::vector<std::string> seen;
   for (const std::string& text : options.to) {
-    const AdminServer server = parse_admin_server(text);
+    const http::AdminServer server = http::parse_admin_server(text);
     const std::string place = server.host + ":" + server.port + server.prefix;
     SCONCE_CHECK(std::find(seen.begin(), seen.end(), place) == seen.end(), kInvalidArgument,
                  "--to: a server is named twice: ", text);
@@ -54,7 +54,7 @@ void check_servers(const WeightsOptions& options) {
 
 void check_push(const WeightsOptions& options) {
   check_servers(options);
-  if (!options.lease.empty()) parse_lease(options.lease);
+  if (!options.lease.empty()) rollout::parse_lease(options.lease);
   const PushOptions& push = options.push;
   SCONCE_CHECK(push.set.empty() || (push.guard + push.guard_errors + push.guard_nan + push.guard_p99).empty(),
                kInvalidArgument, "--guard does not go with --set: a named set is not watched");
@@ -62,8 +62,8 @@ void check_push(const WeightsOptions& options) {
 
 void check_reconcile(const WeightsOptions& options) {
   check_servers(options);
-  if (!options.from.empty()) parse_admin_server(options.from);
-  for (const std::string& gone : options.gone) parse_admin_server(gone);
+  if (!options.from.empty()) http::parse_admin_server(options.from);
+  for (const std::string& gone : options.gone) http::parse_admin_server(gone);
 }
 
 void check_golden(const WeightsOptions& options) {
@@ -71,14 +71,14 @@ void check_golden(const WeightsOptions& options) {
   SCONCE_CHECK(options.to.size() == 1, kInvalidArgument, "--to names ", options.to.size(), " servers: one is recorded");
 }
 
-std::vector<AdminClient> clients_of(const WeightsOptions& options) {
-  const std::string token = read_token(options.token_file);
-  std::optional<ClientTls> tls;
-  std::vector<AdminClient> clients;
+std::vector<http::AdminClient> clients_of(const WeightsOptions& options) {
+  const std::string token = http::read_token(options.token_file);
+  std::optional<http::ClientTls> tls;
+  std::vector<http::AdminClient> clients;
   std::vector<std::string> seen;
   for (const std::string& text : options.to) {
-    const AdminServer named = parse_admin_server(text);
-    for (const AdminServer& server : options.every_address ? every_address(named) : std::vector{named}) {
+    const http::AdminServer named = http::parse_admin_server(text);
+    for (const http::AdminServer& server : options.every_address ? http::every_address(named) : std::vector{named}) {
       const std::string place =
           (server.address.empty() ? server.host : server.address) + ":" + server.port + server.prefix;
       SCONCE_CHECK(std::find(seen.begin(), seen.end(), place) == seen.end(), kInvalidArgument,
@@ -86,8 +86,8 @@ std::vector<AdminClient> clients_of(const WeightsOptions& options) {
       seen.push_back(place);
       // OpenSSL would raise it when it writes to a closed connection.
       if (server.tls) std::signal(SIGPIPE, SIG_IGN);
-      if (server.tls && !tls) tls = checked_tls(options.ca, options.certificate, options.key);
-      clients.emplace_back(server, token, std::chrono::seconds(options.patience_s), tls.value_or(ClientTls()));
+      if (server.tls && !tls) tls = http::checked_tls(options.ca, options.certificate, options.key);
+      clients.emplace_back(server, token, std::chrono::seconds(options.patience_s), tls.value_or(http::ClientTls()));
     }
   }
   return clients;
@@ -100,7 +100,7 @@ std::string text_of(const Json& object, const char* key) {
   return at->is_string() ? at->get<std::string>() : at->dump();
 }
 
-void print_sets(const AdminClient& client, const Json& document) {
+void print_sets(const http::AdminClient& client, const Json& document) {
   std::cout << bold(client.server().text) << "  " << text_of(document, "model") << " version "
             << text_of(document, "version") << "\n";
   for (const Json& set : document.value("sets", Json::array())) {
@@ -117,10 +117,10 @@ void print_sets(const AdminClient& client, const Json& document) {
 }
 
 int status(const WeightsOptions& options) {
-  const std::vector<AdminClient> clients = clients_of(options);
+  const std::vector<http::AdminClient> clients = clients_of(options);
   const std::string target =
       weights_target(options.push.model, options.push.version, options.digest ? "?digest=true" : "");
-  const std::vector<Answer> answers = ask_all(clients.size(), [&](size_t i) { return clients[i].get(target); });
+  const std::vector<http::Answer> answers = ask_all(clients.size(), [&](size_t i) { return clients[i].get(target); });
   bool good = true;
   Json all = Json::array();
   for (size_t i = 0; i < answers.size(); ++i) {
@@ -139,7 +139,7 @@ int status(const WeightsOptions& options) {
   return good ? 0 : 1;
 }
 
-bool has_previous(const Answer& answer) {
+bool has_previous(const http::Answer& answer) {
   const Json document = Json::parse(answer.body, nullptr, false);
   if (!answer.ok() || !document.is_object()) return false;
   for (const Json& set : document.value("sets", Json::array()))
@@ -148,12 +148,12 @@ bool has_previous(const Answer& answer) {
 }
 
 int rollback(const WeightsOptions& options) {
-  const std::vector<AdminClient> clients = clients_of(options);
+  const std::vector<http::AdminClient> clients = clients_of(options);
   const auto target = [&](const char* action) {
     return weights_target(options.push.model, options.push.version, action);
   };
   // Check all servers first, so that none is changed if another one cannot be.
-  const std::vector<Answer> sets = ask_all(clients.size(), [&](size_t i) { return clients[i].get(target("")); });
+  const std::vector<http::Answer> sets = ask_all(clients.size(), [&](size_t i) { return clients[i].get(target("")); });
   bool ready = true;
   for (size_t i = 0; i < sets.size(); ++i) {
     if (has_previous(sets[i])) continue;
@@ -164,7 +164,7 @@ int rollback(const WeightsOptions& options) {
     std::cout << "no server has changed\n";
     return 1;
   }
-  const std::vector<Answer> answers =
+  const std::vector<http::Answer> answers =
       ask_all(clients.size(), [&](size_t i) { return clients[i].post(target("/rollback")); });
   bool good = true;
   for (size_t i = 0; i < answers.size(); ++i) {
@@ -267,17 +267,17 @@ Action add_weights(CommandLine& app) {
   return [options, push, state, reconcile, diff, golden] {
     if (diff.parsed()) return diff_weights(options->diff);
     if (golden.parsed()) {
-      const std::vector<AdminClient> clients = clients_of(*options);
+      const std::vector<http::AdminClient> clients = clients_of(*options);
       SCONCE_CHECK(clients.size() == 1, kInvalidArgument, "--every-address finds ", clients.size(),
                    " servers: one is recorded");
       options->golden.model = options->push.model;
       options->golden.version = options->push.version;
       return record_golden(clients.front(), options->golden);
     }
-    if (!options->lease.empty()) options->push.lease = parse_lease(options->lease);
+    if (!options->lease.empty()) options->push.lease = rollout::parse_lease(options->lease);
     if (push.parsed()) return push_weights(clients_of(*options), options->push);
     if (reconcile.parsed()) {
-      const std::vector<AdminClient> clients = clients_of(*options);
+      const std::vector<http::AdminClient> clients = clients_of(*options);
       return reconcile_weights({clients, options->push.model, options->push.version, options->gone, options->from,
                                 options->push.file, options->push.package_model, options->push.set});
     }
@@ -285,4 +285,4 @@ Action add_weights(CommandLine& app) {
   };
 }
 
-}  // namespace sconce::server::commands
+}  // namespace sconce::server::cli

@@ -8,7 +8,7 @@
 
 #include "server/http/connections/busy_poll.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 using Clock = CallThreads::Clock;
@@ -90,7 +90,7 @@ CallThreads::Next CallThreads::next(Poll& poll, Clock::time_point until) noexcep
 
 void CallThreads::lead() noexcept {
   Poll poll;
-  BusyPoll busy(kWorth * busy_poll_);
+  http::BusyPoll busy(kWorth * busy_poll_);
   Clock::time_point empty_at = poll.now;
   Clock::time_point waited{};  // a clock that is stopped while there are events
   Clock::duration idle{};
@@ -228,4 +228,4 @@ bool CallThreads::look() noexcept {
   return none && all_work;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

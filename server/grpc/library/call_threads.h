@@ -20,7 +20,7 @@
 #include "server/grpc/boundary.h"
 #include "server/grpc/library/rpc_inference.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 // An event in the queue; its pointer is gRPC's tag.
 class CallEvent {
@@ -78,4 +78,4 @@ class CallThreads final : public WaitCounter {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

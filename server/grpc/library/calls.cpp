@@ -8,7 +8,7 @@
 
 #include "server/grpc/library/channelz.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 // Number of waiting calls of each kind. If none is waiting, a client's call waits for a step of another one.
@@ -75,7 +75,7 @@ void RpcCall::came(bool ok) {
   }
   calls_.wait_for_next(kind_);
   if (!calls_.enter()) {
-    if (kind_ == Calls::kInfer) calls_.host.count(GrpcMethod::kModelInfer, kTooManyCalls.code);
+    if (kind_ == Calls::kInfer) calls_.host.count(api::GrpcMethod::kModelInfer, kTooManyCalls.code);
     return finish(kTooManyCalls);
   }
   const GrpcCode problem = outcome_of([this] { begin(); });
@@ -140,4 +140,4 @@ GrpcCaller caller_of(const grpc::ServerContext& context) {
   return caller;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

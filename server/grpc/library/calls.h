@@ -22,7 +22,7 @@
 #include "server/grpc/library/no_memory.h"
 #include "server/grpc/library/status_text.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 class RpcCall;
 class Health;
@@ -171,4 +171,4 @@ void wait_for_infer(Calls& calls);
 void wait_for_stream(Calls& calls);
 void wait_for_other(Calls& calls);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

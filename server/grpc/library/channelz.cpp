@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 struct Free {
@@ -91,4 +91,4 @@ bool Channelz::traffic(int64_t number, GrpcTraffic& to) const noexcept {
   return true;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -9,7 +9,7 @@
 
 #include "server/grpc/boundary.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 // A client's address in the form of GrpcCaller, from gRPC's form: "ipv4:192.0.2.7:50000", "ipv6:%5B::1%5D:50000".
 std::string peer_of(std::string_view address);
@@ -31,4 +31,4 @@ class Channelz {
   int64_t server_ = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 bool is_known(std::string_view service) noexcept {
@@ -45,4 +45,4 @@ void Health::end() noexcept {
   for (Watcher* const watcher : watchers_) tell(*watcher);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

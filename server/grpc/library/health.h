@@ -6,7 +6,7 @@
 
 #include "sconce/mutex.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 class Health {
  public:
@@ -43,4 +43,4 @@ class Health {
   std::vector<Watcher*> watchers_ SCONCE_GUARDED_BY(mutex_);
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

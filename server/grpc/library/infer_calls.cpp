@@ -7,7 +7,7 @@
 #include "server/grpc/library/rpc_inference.h"
 #include "server/grpc/library/rpc_stream.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 using grpc::ByteBuffer;
@@ -36,8 +36,9 @@ class CancelLater final : public CallCanceller, public std::enable_shared_from_t
   grpc::ServerContext* context_ SCONCE_GUARDED_BY(mutex_);
 };
 
-std::shared_ptr<RpcInference> new_inference(Calls& calls, GrpcMethod method, std::shared_ptr<CallCanceller> canceller,
-                                            RpcInference::Finished finished, RpcInference::Finished handed = nullptr) {
+std::shared_ptr<RpcInference> new_inference(Calls& calls, api::GrpcMethod method,
+                                            std::shared_ptr<CallCanceller> canceller, RpcInference::Finished finished,
+                                            RpcInference::Finished handed = nullptr) {
   return std::make_shared<RpcInference>(calls.host, calls.options, calls.threads, method, std::move(canceller),
                                         std::move(finished), std::move(handed));
 }
@@ -47,7 +48,7 @@ class InferCall final : public RpcCall {
   explicit InferCall(Calls& calls)
       : RpcCall(calls, Calls::kInfer),
         canceller_(std::make_shared<CancelLater>(calls.host, context_)),
-        inference_(new_inference(calls, GrpcMethod::kModelInfer, canceller_, [this] { answer(); })) {
+        inference_(new_inference(calls, api::GrpcMethod::kModelInfer, canceller_, [this] { answer(); })) {
     context_.AsyncNotifyWhenDone(left_.tag());
     calls.service.request_infer(context_, request_, to_, calls.queue, came_.tag());
   }
@@ -71,9 +72,9 @@ class InferCall final : public RpcCall {
   void give_answer() {
     const GrpcStatus& status = inference_->status();
     if (status.code != GrpcCode::kOk) return finish(status);
-    const TensorAnswer& answer = inference_->answer();
+    const codecs::TensorAnswer& answer = inference_->answer();
     size_t bytes = 0;
-    for (const TensorAnswer::Output& output : answer.outputs) bytes += output.bytes;
+    for (const codecs::TensorAnswer::Output& output : answer.outputs) bytes += output.bytes;
     const int64_t compress_above = calls_.options.compress_above;
     // gRPC compresses only for clients that accept it.
     if (compress_above > 0 && bytes > static_cast<size_t>(compress_above))
@@ -128,7 +129,8 @@ class StreamCall final : public RpcCall, private RpcStream::Wire {
   GrpcCaller caller() override { return caller_of(context_); }
   std::shared_ptr<RpcInference> make_inference(RpcInference::Finished finished,
                                                RpcInference::Finished handed) override {
-    return new_inference(calls_, GrpcMethod::kModelStreamInfer, canceller_, std::move(finished), std::move(handed));
+    return new_inference(calls_, api::GrpcMethod::kModelStreamInfer, canceller_, std::move(finished),
+                         std::move(handed));
   }
   void read(ByteBuffer& to) noexcept override {
     hold();
@@ -154,4 +156,4 @@ class StreamCall final : public RpcCall, private RpcStream::Wire {
 void wait_for_infer(Calls& calls) { new InferCall(calls); }
 void wait_for_stream(Calls& calls) { new StreamCall(calls); }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

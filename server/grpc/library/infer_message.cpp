@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 using google::protobuf::internal::WireFormatLite;
@@ -43,23 +43,23 @@ std::variant<bool, int64_t, uint64_t, double, std::string_view> value_of(const i
   }
 }
 
-TensorContents contents_of(const inference::InferTensorContents& from) {
-  TensorContents contents;
-  const auto look = [&](TensorContents::Kind kind, const auto& field) {
+codecs::TensorContents contents_of(const inference::InferTensorContents& from) {
+  codecs::TensorContents contents;
+  const auto look = [&](codecs::TensorContents::Kind kind, const auto& field) {
     if (field.empty()) return;
-    contents.several = contents.kind != TensorContents::Kind::kNone;
+    contents.several = contents.kind != codecs::TensorContents::Kind::kNone;
     contents.kind = kind;
     contents.data = field.data();
     contents.count = static_cast<size_t>(field.size());
   };
-  look(TensorContents::Kind::kBool, from.bool_contents());
-  look(TensorContents::Kind::kInt32, from.int_contents());
-  look(TensorContents::Kind::kInt64, from.int64_contents());
-  look(TensorContents::Kind::kUInt32, from.uint_contents());
-  look(TensorContents::Kind::kUInt64, from.uint64_contents());
-  look(TensorContents::Kind::kFloat, from.fp32_contents());
-  look(TensorContents::Kind::kDouble, from.fp64_contents());
-  look(TensorContents::Kind::kBytes, from.bytes_contents());
+  look(codecs::TensorContents::Kind::kBool, from.bool_contents());
+  look(codecs::TensorContents::Kind::kInt32, from.int_contents());
+  look(codecs::TensorContents::Kind::kInt64, from.int64_contents());
+  look(codecs::TensorContents::Kind::kUInt32, from.uint_contents());
+  look(codecs::TensorContents::Kind::kUInt64, from.uint64_contents());
+  look(codecs::TensorContents::Kind::kFloat, from.fp32_contents());
+  look(codecs::TensorContents::Kind::kDouble, from.fp64_contents());
+  look(codecs::TensorContents::Kind::kBytes, from.bytes_contents());
   return contents;
 }
 
@@ -165,9 +165,9 @@ void InferMessage::copy(size_t index, std::byte* to) const noexcept {
   input.ReadRaw(to, static_cast<int>(bytes_of[index]));
 }
 
-std::span<const RequestParameter> InferMessage::parameters_of(const Parameters& from) {
+std::span<const codecs::RequestParameter> InferMessage::parameters_of(const Parameters& from) {
   if (from.empty()) return {};
-  std::vector<RequestParameter> parameters;
+  std::vector<codecs::RequestParameter> parameters;
   parameters.reserve(from.size());
   for (const auto& [name, parameter] : from) parameters.push_back({name, value_of(parameter)});
   return parameters_.emplace_back(std::move(parameters));
@@ -209,8 +209,8 @@ struct OutputOwner {
 
 }  // namespace
 
-grpc::ByteBuffer infer_response(const TensorAnswer& answer, const std::shared_ptr<const void>& owner, bool final,
-                                bool streamed) {
+grpc::ByteBuffer infer_response(const codecs::TensorAnswer& answer, const std::shared_ptr<const void>& owner,
+                                bool final, bool streamed) {
   alignas(8) char first[1024];  // enough for most answers
   google::protobuf::Arena arena(first, sizeof first);
   auto& response = *google::protobuf::Arena::CreateMessage<inference::ModelInferResponse>(&arena);
@@ -228,7 +228,7 @@ grpc::ByteBuffer infer_response(const TensorAnswer& answer, const std::shared_pt
     (*response.mutable_parameters())["triton_final_response"].set_bool_param(true);
   uint64_t raw_bytes = 0;
   constexpr uint32_t kRawOutput = inference::ModelInferResponse::kRawOutputContentsFieldNumber;
-  for (const TensorAnswer::Output& output : answer.outputs) {
+  for (const codecs::TensorAnswer::Output& output : answer.outputs) {
     auto* const to = response.add_outputs();
     to->set_name(output.name.data(), output.name.size());
     to->set_datatype(output.datatype.data(), output.datatype.size());
@@ -245,7 +245,7 @@ grpc::ByteBuffer infer_response(const TensorAnswer& answer, const std::shared_pt
     append_varint(piece, head_bytes + raw_bytes);
   }
   response.AppendToString(&piece);
-  for (const TensorAnswer::Output& output : answer.outputs) {
+  for (const codecs::TensorAnswer::Output& output : answer.outputs) {
     piece += static_cast<char>(tag_of_bytes(kRawOutput));
     append_varint(piece, output.bytes);
     if (output.bytes == 0) continue;
@@ -342,4 +342,4 @@ Inflated inflate(grpc::ByteBuffer& message, grpc_compression_algorithm algorithm
   return Inflated::kDone;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

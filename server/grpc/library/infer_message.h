@@ -14,10 +14,10 @@
 #include "server/grpc/boundary.h"
 #include "server/grpc/library/message_cost.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 // A received message. One object per request; not reused.
-class InferMessage final : private RawTensors {
+class InferMessage final : private codecs::RawTensors {
  public:
   InferMessage()
       : arena_(first_, sizeof first_),
@@ -30,7 +30,7 @@ class InferMessage final : private RawTensors {
   size_t needs() const noexcept { return cost_.bytes; }
   bool read();
   std::string problem() const;
-  const TensorRequest& request() const noexcept { return request_; }
+  const codecs::TensorRequest& request() const noexcept { return request_; }
   // Whether the client asked for a mark on the last answer.
   bool wants_final() const noexcept { return wants_final_; }
 
@@ -38,7 +38,7 @@ class InferMessage final : private RawTensors {
   bool split();
   void copy(size_t index, std::byte* to) const noexcept override;
   using Parameters = google::protobuf::Map<std::string, inference::InferParameter>;
-  std::span<const RequestParameter> parameters_of(const Parameters& from);
+  std::span<const codecs::RequestParameter> parameters_of(const Parameters& from);
 
   grpc::ByteBuffer message_;
   MessageCost cost_;
@@ -47,8 +47,8 @@ class InferMessage final : private RawTensors {
   alignas(8) char first_[1024];  // of the arena; enough for most messages
   google::protobuf::Arena arena_;
   inference::ModelInferRequest* head_;
-  std::vector<std::vector<RequestParameter>> parameters_;
-  TensorRequest request_;
+  std::vector<std::vector<codecs::RequestParameter>> parameters_;
+  codecs::TensorRequest request_;
   bool wants_final_ = false;
 };
 
@@ -58,8 +58,8 @@ size_t held_bytes(grpc::ByteBuffer& message);
 
 // owner: kept until gRPC has sent all bytes. final: adds the parameter that marks the last answer. streamed: as
 // ModelStreamInferResponse.
-grpc::ByteBuffer infer_response(const TensorAnswer& answer, const std::shared_ptr<const void>& owner, bool final,
-                                bool streamed);
+grpc::ByteBuffer infer_response(const codecs::TensorAnswer& answer, const std::shared_ptr<const void>& owner,
+                                bool final, bool streamed);
 // ModelStreamInferResponse for a failed request.
 grpc::ByteBuffer stream_error(const std::string& id, const std::string& message);
 
@@ -69,4 +69,4 @@ enum class Inflated : int8_t { kDone, kRefused, kNoRoom };
 Inflated inflate(grpc::ByteBuffer& message, grpc_compression_algorithm algorithm, size_t most,
                  const std::function<bool(size_t)>& room, GrpcStatus& status);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -11,7 +11,7 @@
 
 #include "server/codecs/tensor_request.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 using google::protobuf::internal::WireFormatLite;
@@ -31,7 +31,7 @@ constexpr size_t kString = sizeof(std::string) + kNote;
 constexpr size_t kInline = 15;  // bytes that a std::string stores inline
 // A map's entry: its node, the entry into which a repeated key is parsed, and its share of the bucket table.
 constexpr size_t kParameter = 2 * (sizeof(std::string) + sizeof(inference::InferParameter) + kNote) +
-                              16 * sizeof(void*) + sizeof(RequestParameter);
+                              16 * sizeof(void*) + sizeof(codecs::RequestParameter);
 constexpr size_t kUnknown = 3 * 16 + sizeof(std::string) + kHeap;  // UnknownFieldSet's list grows on the heap
 // The arena's first block is inside the message object. Further blocks double from 2 to 8 KiB or have the size of the
 // object that needs them. The last block may stay empty, and each block may end with a gap that was too small for the
@@ -93,8 +93,9 @@ class Measurement {
     // The message's text, and lists of views; each list is allocated with its final length.
     cost_.bytes += cost_.text + kHeap;
     if (cost_.raw > 0) cost_.bytes += cost_.raw * (sizeof(size_t) + sizeof(int)) + 2 * kHeap;
-    cost_.bytes += cost_.inputs * sizeof(TensorRequest::Input) + cost_.outputs * sizeof(TensorRequest::Output) +
-                   (1 + cost_.inputs + cost_.outputs) * (sizeof(std::vector<RequestParameter>)) + 3 * kHeap;
+    cost_.bytes += cost_.inputs * sizeof(codecs::TensorRequest::Input) +
+                   cost_.outputs * sizeof(codecs::TensorRequest::Output) +
+                   (1 + cost_.inputs + cost_.outputs) * (sizeof(std::vector<codecs::RequestParameter>)) + 3 * kHeap;
     if (cost_.parameters > 0) cost_.bytes += (1 + cost_.inputs + cost_.outputs) * kHeap;
   }
 
@@ -294,4 +295,4 @@ class Measurement {
 
 bool measure(CodedInputStream& input, MessageCost& cost) { return Measurement(input, cost).message(); }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 struct MessageCost {
   // Maximum number of inputs, of outputs and of parameters in a message; no model has more.
@@ -21,4 +21,4 @@ struct MessageCost {
 // Reads the whole stream. False: malformed, or something exceeds kMost.
 bool measure(google::protobuf::io::CodedInputStream& input, MessageCost& cost);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -7,7 +7,7 @@
 
 #include <memory>
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 using google::protobuf::Message;
@@ -30,7 +30,7 @@ constexpr Messages kMessages[] = {
 
 }  // namespace
 
-bool request_to_json(GrpcMethod method, grpc::ByteBuffer& request, std::string& json) {
+bool request_to_json(api::GrpcMethod method, grpc::ByteBuffer& request, std::string& json) {
   const std::unique_ptr<Message> message(kMessages[static_cast<size_t>(method)].request().New());
   if (request.Length() > 0) {
     grpc::ProtoBufferReader reader(&request);
@@ -41,7 +41,7 @@ bool request_to_json(GrpcMethod method, grpc::ByteBuffer& request, std::string& 
   return google::protobuf::util::MessageToJsonString(*message, &json, options).ok();
 }
 
-bool answer_from_json(GrpcMethod method, std::string_view json, grpc::ByteBuffer& answer) {
+bool answer_from_json(api::GrpcMethod method, std::string_view json, grpc::ByteBuffer& answer) {
   const std::unique_ptr<Message> message(kMessages[static_cast<size_t>(method)].answer().New());
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;
@@ -53,4 +53,4 @@ bool answer_from_json(GrpcMethod method, std::string_view json, grpc::ByteBuffer
   return true;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -5,7 +5,7 @@
 
 #include "server/grpc/boundary.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 // Calls `work`. Returns why it failed: kResourceExhausted without memory, kInternal after any other exception; else
 // kOk.
@@ -27,4 +27,4 @@ bool has_memory(const Work& work) noexcept {
   return outcome_of(work) == GrpcCode::kOk;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

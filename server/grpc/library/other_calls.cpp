@@ -15,7 +15,7 @@
 #include "server/grpc/library/methods.h"
 #include "server/grpc/library/reflection.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 using grpc::ByteBuffer;
@@ -25,14 +25,14 @@ const GrpcStatus kNoAnswer{GrpcCode::kInternal, "the answer has no message"};
 const GrpcStatus kWatchEnds{GrpcCode::kCancelled, "the server ends, or the client has left"};
 
 // The method of inference.GRPCInferenceService that the program answers as text.
-bool find_method(std::string_view path, GrpcMethod& method) {
+bool find_method(std::string_view path, api::GrpcMethod& method) {
   constexpr std::string_view kService = "/inference.GRPCInferenceService/";
   if (!path.starts_with(kService)) return false;
   path.remove_prefix(kService.size());
-  constexpr auto kMethods = static_cast<size_t>(GrpcMethod::kModelInfer);
+  constexpr auto kMethods = static_cast<size_t>(api::GrpcMethod::kModelInfer);
   for (size_t i = 0; i < kMethods; ++i) {
-    if (path != kGrpcMethodNames[i]) continue;
-    method = static_cast<GrpcMethod>(i);
+    if (path != api::kGrpcMethodNames[i]) continue;
+    method = static_cast<api::GrpcMethod>(i);
     return true;
   }
   return false;
@@ -203,7 +203,7 @@ class OtherCall final : public RpcCall, private Health::Watcher {
   Event<OtherCall, &OtherCall::was_written> written_{*this};
   Event<OtherCall, &OtherCall::finished> finished_{*this};
   std::atomic<Kind> kind_{Kind::kUnknown};
-  GrpcMethod method_{};
+  api::GrpcMethod method_{};
   ByteBuffer message_, answer_;
   Mutex mutex_;  // guards a watcher's state, and data of calls that wait for the program
   std::shared_ptr<GrpcAnswering> answering_ SCONCE_GUARDED_BY(mutex_);
@@ -217,4 +217,4 @@ class OtherCall final : public RpcCall, private Health::Watcher {
 
 void wait_for_other(Calls& calls) { new OtherCall(calls); }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

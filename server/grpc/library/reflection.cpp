@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 using google::protobuf::DescriptorPool;
@@ -115,4 +115,4 @@ bool reflect(grpc::ByteBuffer& message, grpc::ByteBuffer& to) {
   return true;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -3,9 +3,9 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 // Answers one message of ServerReflectionInfo. Returns false for a malformed message. std::bad_alloc
 bool reflect(grpc::ByteBuffer& request, grpc::ByteBuffer& answer);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

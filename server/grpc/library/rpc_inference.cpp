@@ -6,7 +6,7 @@
 #include "server/grpc/library/no_memory.h"
 #include "server/grpc/library/status_text.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 using grpc::ByteBuffer;
@@ -22,7 +22,7 @@ bool is_long(ByteBuffer& message) {
 
 }  // namespace
 
-RpcInference::RpcInference(GrpcHost& host, const GrpcOptions& options, WaitCounter& threads, GrpcMethod method,
+RpcInference::RpcInference(GrpcHost& host, const GrpcOptions& options, WaitCounter& threads, api::GrpcMethod method,
                            std::shared_ptr<CallCanceller> canceller, Finished finished, Finished handed)
     : host_(host),
       options_(options),
@@ -128,4 +128,4 @@ bool RpcInference::decode(GrpcInference& call) {
   return true;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -12,7 +12,7 @@
 #include "server/grpc/boundary.h"
 #include "server/grpc/library/infer_message.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 // Ends a call of gRPC, if the call still exists. Any thread.
 class CallCanceller {
@@ -35,7 +35,7 @@ class RpcInference final : private GrpcWaiter, public std::enable_shared_from_th
   using Finished = std::function<void()>;  // the call has ended, or has its answer; must not throw
 
   // handed: called once the program has the request, or it has ended; may be null. Must not throw.
-  RpcInference(GrpcHost& host, const GrpcOptions& options, WaitCounter& threads, GrpcMethod method,
+  RpcInference(GrpcHost& host, const GrpcOptions& options, WaitCounter& threads, api::GrpcMethod method,
                std::shared_ptr<CallCanceller> canceller, Finished finished, Finished handed = nullptr);
   ~RpcInference();
 
@@ -46,7 +46,7 @@ class RpcInference final : private GrpcWaiter, public std::enable_shared_from_th
   // Call this after Finished. Whether another answer follows this one.
   bool more() const noexcept { return status().code == GrpcCode::kOk && !answer().last; }
   const GrpcStatus& status() const noexcept { return call_.load()->status(); }
-  const TensorAnswer& answer() const noexcept { return call_.load()->answer(); }
+  const codecs::TensorAnswer& answer() const noexcept { return call_.load()->answer(); }
   const std::string& id() const noexcept { return id_; }
   // False: no memory.
   bool respond(bool streamed, grpc::ByteBuffer& to) noexcept;
@@ -61,7 +61,7 @@ class RpcInference final : private GrpcWaiter, public std::enable_shared_from_th
   GrpcHost& host_;
   const GrpcOptions& options_;
   WaitCounter& threads_;
-  const GrpcMethod method_;
+  const api::GrpcMethod method_;
   const std::shared_ptr<CallCanceller> canceller_;
   const Finished finished_, handed_;
   std::atomic<GrpcInference*> call_{nullptr};
@@ -71,4 +71,4 @@ class RpcInference final : private GrpcWaiter, public std::enable_shared_from_th
   std::string id_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

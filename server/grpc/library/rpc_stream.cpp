@@ -6,7 +6,7 @@
 #include "server/grpc/library/no_memory.h"
 #include "server/grpc/library/status_text.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 const GrpcStatus kDraining{GrpcCode::kUnavailable,
@@ -191,4 +191,4 @@ void RpcStream::fail(GrpcCode problem) noexcept {
   status_ = status_after(problem);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

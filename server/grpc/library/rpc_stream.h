@@ -19,7 +19,7 @@
 #include "server/grpc/boundary.h"
 #include "server/grpc/library/rpc_inference.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 class RpcStream final {
  public:
@@ -99,4 +99,4 @@ class RpcStream final {
   grpc::Status status_ SCONCE_GUARDED_BY(mutex_);
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

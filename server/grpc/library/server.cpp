@@ -22,7 +22,7 @@
 #include "server/grpc/library/channelz.h"
 #include "server/grpc/library/health.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 std::atomic<GrpcHost*> log_host{nullptr};
@@ -149,12 +149,12 @@ class Server final : public GrpcServer {
 };
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc
 
-extern "C" [[gnu::visibility("default")]] sconce::server::GrpcServer* SCONCE_GRPC_OPEN(
-    sconce::server::GrpcHost& host, const sconce::server::GrpcOptions& options, std::string& problem) {
+extern "C" [[gnu::visibility("default")]] sconce::server::rpc::GrpcServer* SCONCE_GRPC_OPEN(
+    sconce::server::rpc::GrpcHost& host, const sconce::server::rpc::GrpcOptions& options, std::string& problem) {
   try {
-    auto server = std::make_unique<sconce::server::Server>(host, options);
+    auto server = std::make_unique<sconce::server::rpc::Server>(host, options);
     if (server->runs()) return server.release();
     problem = "the server could not be built from its settings";
   } catch (const std::exception& e) {

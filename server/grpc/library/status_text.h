@@ -5,7 +5,7 @@
 
 #include "server/grpc/boundary.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 
 inline const GrpcStatus kTooManyCalls{GrpcCode::kUnavailable,
                                       "too many calls are under way (setting grpc_calls): try again later"};
@@ -21,4 +21,4 @@ inline GrpcStatus own_status_after(GrpcCode problem) noexcept {
 }
 inline grpc::Status status_after(GrpcCode problem) noexcept { return status_of(own_status_after(problem)); }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -11,7 +11,7 @@
 #include "server/support/log.h"
 #include "server/support/trim.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 constexpr size_t kShortestToken = 16, kLongestToken = 4096, kLargestFile = 1 << 20;
@@ -254,4 +254,4 @@ void Credentials::refresh(bool all) {
   certificates_.stale = !certificates_.problem.empty();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -18,7 +18,7 @@
 #include "server/support/config.h"
 #include "server/support/files/file_stamp.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 // A set of scopes that a token grants.
 enum Scopes : uint8_t { kNoScope = 0, kInferScope = 1, kMetricsScope = 2, kAdminScope = 4 };
@@ -83,4 +83,4 @@ class Credentials {
   std::atomic<uint64_t> revision_{0};
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -6,7 +6,7 @@
 #include "sconce/check.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 constexpr size_t kMaxOrigin = 255, kMaxRequested = 256;
@@ -103,4 +103,4 @@ void CorsRule::write_preflight(std::string_view origin, std::string_view methods
   fields.append("\r\nAccess-Control-Max-Age: 7200\r\nVary: Origin, Access-Control-Request-Headers\r\n");
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

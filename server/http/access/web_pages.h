@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 // Whether no foreign page can have reached the server under this name: an address, localhost, or a name in `allowed`
 // (without a port; "*": any name). In DNS rebinding, a foreign page points its own name at this server and sends that
@@ -44,4 +44,4 @@ class CorsRule {
   bool any_ = false;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -15,7 +15,7 @@
 #include "src/support/excerpt.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -201,4 +201,4 @@ bool AdminClient::begin_upload(HttpClient& upload, const std::string& target, ui
   return upload.begin(post, bytes, check);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

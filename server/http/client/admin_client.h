@@ -17,7 +17,7 @@
 #include "sconce/weight_sources.h"
 #include "server/http/client/http_client.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 struct AdminServer {
   std::string text;  // as the user wrote it
@@ -99,4 +99,4 @@ std::string admin_path(std::string_view model, std::string_view version);
 // The first line of a file; "" without a path. kIo, kInvalidArgument.
 std::string read_token(const std::string& path);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -5,7 +5,7 @@
 #include "server/support/trim.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 // Validators are sent back to the server in later requests, where a bare line end would start another field.
@@ -68,4 +68,4 @@ std::string next_link(const std::string& field) {
   return next ? field.substr(1, end - 1) : "";
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

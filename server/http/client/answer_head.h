@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 struct AnswerHead {
   static constexpr size_t kMaxBytes = size_t{256} << 10;
@@ -34,4 +34,4 @@ std::string without_quotes(std::string_view validator);
 // The URL in a field Link: <...>; rel="next". Empty: none.
 std::string next_link(const std::string& field);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

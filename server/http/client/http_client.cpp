@@ -18,7 +18,7 @@
 #include "server/support/failure.h"
 #include "server/support/json_document.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -433,4 +433,4 @@ Answer HttpClient::answer(std::chrono::milliseconds silence) {
   return answer;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -17,7 +17,7 @@
 
 #include "server/http/client/answer_head.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 // For https: files in PEM, which each connection reads.
 struct ClientTls {
@@ -102,4 +102,4 @@ class HttpClient {
   std::unique_ptr<Exchange> exchange_;  // from begin() to answer()
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -5,7 +5,7 @@
 
 #include "src/support/hex.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 std::string percent_encoded(std::string_view text, std::string_view besides) {
@@ -81,4 +81,4 @@ std::string_view authority_of(std::string_view url) noexcept {
   return begin == std::string_view::npos ? origin : origin.substr(begin + 3);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 // Encodes a path of a URL; slashes stay.
 std::string encoded_path(std::string_view path);
@@ -22,4 +22,4 @@ std::string_view origin_of(std::string_view url) noexcept;
 // Host and port.
 std::string_view authority_of(std::string_view url) noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

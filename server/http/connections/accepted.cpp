@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 std::string Accepted::peer() const {
   namespace ip = boost::asio::ip;
@@ -12,4 +12,4 @@ std::string Accepted::peer() const {
   return address.is_v6() ? fmt::format("[{}]:{}", text, peer_.port()) : fmt::format("{}:{}", text, peer_.port());
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

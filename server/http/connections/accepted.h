@@ -8,7 +8,7 @@
 #include "server/http/open_connections.h"
 #include "server/support/files/descriptor.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class Accepted {
  public:
@@ -30,4 +30,4 @@ class Accepted {
   OpenConnections::Slot slot_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

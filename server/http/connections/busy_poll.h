@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class BusyPoll {
  public:
@@ -43,4 +43,4 @@ class BusyPoll {
   Clock::time_point last_{};
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

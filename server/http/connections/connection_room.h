@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 struct ConnectionRoom {
   int64_t of_public = 0;  // connections of the public listener, and the same number of gRPC
@@ -20,4 +20,4 @@ constexpr ConnectionRoom connection_room(int64_t descriptors, ConnectionRoom wan
   return {std::min(wanted.of_public, left), std::min(wanted.of_side, side)};
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

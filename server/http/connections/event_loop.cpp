@@ -11,7 +11,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 // Rounded up, so that `time` has passed when the wait ends.
@@ -103,4 +103,4 @@ void EventLoop::drop_work() noexcept {
   begun_.clear();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -21,7 +21,7 @@
 #include "sconce/mutex.h"
 #include "server/support/files/descriptor.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class EventLoop {
  public:
@@ -83,4 +83,4 @@ class EventLoop {
   std::vector<std::function<void()>> begun_;                           // newest first
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

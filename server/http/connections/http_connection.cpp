@@ -10,7 +10,7 @@
 #include "server/support/failure.h"
 #include "server/support/log.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -284,4 +284,4 @@ void HttpConnection::retire_if_over() noexcept {
   if (state_ == State::kClosed && !stream_->lent() && !std::exchange(retired_, true)) io_thread_.retire(self_);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -46,7 +46,7 @@
 #include "server/http/transport.h"
 #include "server/support/files/descriptor.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class HttpConnection final : private EventLoop::Watcher {
  public:
@@ -163,4 +163,4 @@ class HttpConnection final : private EventLoop::Watcher {
   HttpConnection* next_notice_ = nullptr;  // next connection in the I/O thread's list of notices
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

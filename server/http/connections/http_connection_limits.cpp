@@ -4,7 +4,7 @@
 #include "server/http/connections/http_connection.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 // Memory that an idle connection keeps when memory for requests is short.
@@ -137,4 +137,4 @@ void HttpConnection::trim_idle() noexcept {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

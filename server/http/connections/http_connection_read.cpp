@@ -5,7 +5,7 @@
 
 #include "server/http/connections/http_connection.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -124,4 +124,4 @@ void HttpConnection::throw_away() noexcept {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -21,7 +21,7 @@
 #include "server/http/router.h"
 #include "server/support/request_id.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class HttpConnection;
 
@@ -120,4 +120,4 @@ class HttpHandler {
   virtual void rest() noexcept {}
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

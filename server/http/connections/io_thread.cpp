@@ -13,7 +13,7 @@
 #include "server/support/log.h"
 #include "server/support/memory/free_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 // Intervals of checking deadlines. While models' requests have deadlines, the shorter one applies.
@@ -279,4 +279,4 @@ void IoThread::update_date() {
                 static_cast<unsigned>(utc.tm_min) % 100, static_cast<unsigned>(utc.tm_sec) % 100);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -32,7 +32,7 @@
 #include "server/support/log_limit.h"
 #include "server/support/memory/request_budget.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class Listener;
 class HttpConnection;
@@ -156,4 +156,4 @@ class IoThread {
   std::thread thread_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -11,7 +11,7 @@
 #include "server/support/failure.h"
 #include "server/support/log.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 using tcp = boost::asio::ip::tcp;
@@ -37,7 +37,7 @@ Listener::Listener(IoThread& own, std::vector<IoThread*> io_threads, const Addre
 
 std::string Listener::address() const { return address_text(endpoint_); }
 
-bool Listener::is_loopback() const noexcept { return server::is_loopback(endpoint_); }
+bool Listener::is_loopback() const noexcept { return http::is_loopback(endpoint_); }
 
 void Listener::start() { accept(); }
 
@@ -165,4 +165,4 @@ void Listener::stop() {
   socket_ = Descriptor();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -14,7 +14,7 @@
 #include "server/support/config.h"
 #include "server/support/files/descriptor.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 class Listener final : private EventLoop::Watcher {
  public:
@@ -55,4 +55,4 @@ class Listener final : private EventLoop::Watcher {
   Clock::time_point search_end_{}, complain_again_{};
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -4,7 +4,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
@@ -47,4 +47,4 @@ bool is_loopback(const tcp::endpoint& endpoint) noexcept {
   return address.is_loopback();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

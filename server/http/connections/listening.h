@@ -6,7 +6,7 @@
 
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 // Binds and listens without blocking; returns the endpoint, with the port that the system chose. kIo with address and
 // reason; kInvalidArgument for a host that cannot be resolved.
@@ -14,4 +14,4 @@ boost::asio::ip::tcp::endpoint listen_on(boost::asio::ip::tcp::acceptor& accepto
 std::string address_text(const boost::asio::ip::tcp::endpoint& endpoint);  // "127.0.0.1:8000"
 bool is_loopback(const boost::asio::ip::tcp::endpoint& endpoint) noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

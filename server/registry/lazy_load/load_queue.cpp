@@ -5,7 +5,7 @@
 #include "sconce/check.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 // Beyond this number of failures, expired ones are removed.
@@ -425,4 +425,4 @@ LoadQueue::Counts LoadQueue::counts() const {
   return counts;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -33,7 +33,7 @@
 #include "sconce/error.h"
 #include "sconce/mutex.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class LoadQueue {
   struct Unit;
@@ -209,4 +209,4 @@ class LoadQueue {
   Counts counts_ SCONCE_GUARDED_BY(mutex_);
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

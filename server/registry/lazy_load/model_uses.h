@@ -17,7 +17,7 @@
 
 #include "sconce/mutex.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // RoomBell: notifies the loads that wait for memory when a use of a model has ended. While no load waits, the end of a
 // use costs one read of an unmodified word. Thread-safe.
@@ -101,4 +101,4 @@ class ModelUses {
   const std::shared_ptr<RoomBell> bell_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

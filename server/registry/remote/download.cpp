@@ -23,7 +23,7 @@
 #include "src/support/parse_number.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr uint64_t kSegment = uint64_t{8} << 20;
@@ -64,7 +64,7 @@ class Download {
            const DownloadOptions& options)
       : original_(request), part_(part), what_(what), options_(options), journal_(part + ".journal") {
     file_ = Descriptor(::open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    SCONCE_CHECK(file_.get() >= 0, kIo, "cannot write ", part, ": ", system_reason());
+    SCONCE_CHECK(file_.get() >= 0, kIo, "cannot write ", part, ": ", weights::system_reason());
   }
   ~Download() { end_threads(); }
   Download(const Download&) = delete;
@@ -148,7 +148,7 @@ void Download::check_size(uint64_t bytes) const {
 bool Download::begin(const RemoteAnswer& answer, const Span& asked) {
   check_content(answer);
   const std::string etag = answer.field("etag");
-  const auto range = answer.status == 206 ? parse_content_range(answer.field("content-range")) : std::nullopt;
+  const auto range = answer.status == 206 ? http::parse_content_range(answer.field("content-range")) : std::nullopt;
   if (!range || (!is_strong(etag) && range->end - range->begin < range->total)) {
     streams_ = true;
     return false;
@@ -271,7 +271,7 @@ Download::Outcome Download::in_one_stream(Transfer& transfer, Downloaded& result
   journal_.remove();
   for (int tries = 1;; ++tries) {
     uint64_t at = 0, total = 0, room = 0;
-    SCONCE_CHECK(::ftruncate(file_.get(), 0) == 0, kIo, "cannot write ", part_, ": ", system_reason());
+    SCONCE_CHECK(::ftruncate(file_.get(), 0) == 0, kIo, "cannot write ", part_, ": ", weights::system_reason());
     std::vector<std::string> fields;
     add_condition(options_.known, fields);
     const RemoteAnswer answer =
@@ -297,7 +297,7 @@ Download::Outcome Download::in_one_stream(Transfer& transfer, Downloaded& result
     if (answer.has_content() && answer.status == 200) {
       check_content(answer);
       SCONCE_CHECK(::ftruncate(file_.get(), static_cast<off_t>(at)) == 0, kIo, "cannot write ", part_, ": ",
-                   system_reason());
+                   weights::system_reason());
       result.bytes = at;
       result.digest = digest_of_file(file_.get(), part_);
       result.validator = validator_of(answer);
@@ -310,12 +310,12 @@ Download::Outcome Download::in_one_stream(Transfer& transfer, Downloaded& result
 
 void Download::take_room(uint64_t bytes) {
   // Data of an earlier file count as used.
-  SCONCE_CHECK(::ftruncate(file_.get(), 0) == 0, kIo, "cannot write ", part_, ": ", system_reason());
+  SCONCE_CHECK(::ftruncate(file_.get(), 0) == 0, kIo, "cannot write ", part_, ": ", weights::system_reason());
   if (options_.make_room) options_.make_room(bytes);
   if (bytes == 0) return;
   int done = ::fallocate(file_.get(), 0, 0, static_cast<off_t>(bytes));
   if (done != 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) done = ::ftruncate(file_.get(), static_cast<off_t>(bytes));
-  SCONCE_CHECK(done == 0, kIo, "no room for ", bytes, " bytes in ", part_, ": ", system_reason());
+  SCONCE_CHECK(done == 0, kIo, "no room for ", bytes, " bytes in ", part_, ": ", weights::system_reason());
 }
 
 void Download::write(std::span<const std::byte> bytes, uint64_t at) {
@@ -324,7 +324,7 @@ void Download::write(std::span<const std::byte> bytes, uint64_t at) {
   while (!bytes.empty()) {
     const ssize_t written = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
     if (written < 0 && errno == EINTR) continue;
-    SCONCE_CHECK(written > 0, kIo, "cannot write ", part_, ": ", system_reason());
+    SCONCE_CHECK(written > 0, kIo, "cannot write ", part_, ": ", weights::system_reason());
     bytes = bytes.subspan(static_cast<size_t>(written));
     at += static_cast<uint64_t>(written);
   }
@@ -366,7 +366,7 @@ bool Download::fetch(Transfer& transfer, const Span& span, uint64_t& at, bool sh
     const RemoteAnswer answer =
         transfer.get(request, fields, [&](const RemoteAnswer& coming, std::span<const std::byte> bytes) {
           if (at == began) {
-            const auto range = parse_content_range(coming.field("content-range"));
+            const auto range = http::parse_content_range(coming.field("content-range"));
             if (coming.field("etag") != terms_.etag || (range && range->total != terms_.bytes)) changed_ = true;
             wrong = coming.status != 206 || !range || range->begin != began || range->end != span.end;
             if (changed_ || wrong) return false;
@@ -430,7 +430,8 @@ void Download::digest_segments() {
       const size_t wanted = std::min<uint64_t>(piece.size(), span.end - at);
       const ssize_t count = ::pread(file_.get(), piece.data(), wanted, static_cast<off_t>(at));
       if (count < 0 && errno == EINTR) continue;
-      SCONCE_CHECK(count > 0, kIo, "cannot read ", part_, ": ", count < 0 ? system_reason() : "it became shorter");
+      SCONCE_CHECK(count > 0, kIo, "cannot read ", part_, ": ",
+                   count < 0 ? weights::system_reason() : "it became shorter");
       digest.update(std::span(piece).first(static_cast<size_t>(count)));
       at += static_cast<uint64_t>(count);
     }
@@ -489,4 +490,4 @@ Downloaded download(const RemoteRequest& request, const std::string& part, const
   SCONCE_FAIL(kUnavailable, what, " changes while it is downloaded");
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -17,7 +17,7 @@
 #include "server/registry/remote/remote_access.h"
 #include "server/registry/remote/transfer/transfer.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 struct DownloadOptions {
   TransferSettings transfer;
@@ -43,4 +43,4 @@ struct Downloaded {
 Downloaded download(const RemoteRequest& request, const std::string& part, const std::string& what,
                     const DownloadOptions& options);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -11,7 +11,7 @@
 #include "server/weights/store/durable_file.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 Sha256Digest digest_of_file(int file, const std::string& path) {
   Sha256 digest;
@@ -19,11 +19,11 @@ Sha256Digest digest_of_file(int file, const std::string& path) {
   for (off_t at = 0;;) {
     const ssize_t count = ::pread(file, piece.data(), piece.size(), at);
     if (count < 0 && errno == EINTR) continue;
-    SCONCE_CHECK(count >= 0, kIo, "cannot read ", path, ": ", system_reason());
+    SCONCE_CHECK(count >= 0, kIo, "cannot read ", path, ": ", weights::system_reason());
     if (count == 0) return digest.finish();
     digest.update(std::span(piece).first(static_cast<size_t>(count)));
     at += count;
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -5,7 +5,7 @@
 
 #include "package_format/files/directory.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 void add_below(const std::filesystem::path& folder, std::vector<Below>& found) {
@@ -26,4 +26,4 @@ std::vector<Below> all_below(const std::filesystem::path& folder) {
   return found;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 struct Below {
   std::filesystem::path path;
@@ -16,4 +16,4 @@ struct Below {
 // Files and folders; a folder comes after its contents. Symbolic links are not followed.
 std::vector<Below> all_below(const std::filesystem::path& folder);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -7,7 +7,7 @@
 #include "server/registry/remote/remote_sources.h"
 #include "server/registry/remote/serve_argument.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 const LeftOut kRemoteStores("remote stores", "SCONCE_REMOTE_STORES",
@@ -25,4 +25,4 @@ std::unique_ptr<RemoteSources> RemoteSources::of(const ServerConfig& config) {
 
 void pull(const PullOptions&, const Pulled&) { kRemoteStores.fail(); }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

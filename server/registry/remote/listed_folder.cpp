@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 ListedFolder::ListedFolder(const std::filesystem::path& root, std::vector<RemoteFile> files)
     : root_(root.native()), files_(std::move(files)) {
@@ -53,4 +53,4 @@ void ListedFolder::add_stamp(const std::filesystem::path& path, FileStamps& stam
     stamps.add(file->validator, file->bytes);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

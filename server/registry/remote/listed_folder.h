@@ -8,7 +8,7 @@
 #include "server/registry/remote/remote_listing.h"
 #include "server/registry/repositories/folder_view.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class ListedFolder final : public FolderView {
  public:
@@ -31,4 +31,4 @@ class ListedFolder final : public FolderView {
   Files files_;  // by path
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

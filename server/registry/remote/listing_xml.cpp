@@ -13,7 +13,7 @@
 #include "server/support/failure.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr size_t kDeepest = 16;
@@ -146,11 +146,11 @@ ListedPage parse_listing(std::string_view text) {
                "not a listing of a store: its truncation flag and its next token do not match");
   for (ListedObject& object : reading.page.objects) {
     if (!reading.url_encoded) break;
-    std::optional<std::string> key = decoded_form(object.key);
+    std::optional<std::string> key = http::decoded_form(object.key);
     SCONCE_CHECK(key, kUnavailable, "not a listing of a store: a key is not encoded as declared");
     object.key = std::move(*key);
   }
   return std::move(reading.page);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 struct ListedObject {
   std::string key, etag;
@@ -22,4 +22,4 @@ struct ListedPage {
 // kUnavailable for other documents, and for a document that declares entities.
 ListedPage parse_listing(std::string_view text);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -11,7 +11,7 @@
 #include "server/support/failure.h"
 #include "server/support/terminal/progress.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 namespace fs = std::filesystem;
@@ -84,4 +84,4 @@ void pull(const PullOptions& options, const Pulled& pulled) {
   for (const RemoteUrl& url : urls) run.bring(url);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -9,7 +9,7 @@
 
 #include "sconce/weight_sources.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 struct PullOptions {
   std::vector<std::string> urls;
@@ -25,4 +25,4 @@ struct PullOptions {
 using Pulled = std::function<void(const Sha256Digest& digest, const std::filesystem::path& path)>;
 void pull(const PullOptions& options, const Pulled& pulled);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -15,7 +15,7 @@
 #include "server/weights/store/durable_file.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 std::string text_at(const std::string& path) {
@@ -29,7 +29,7 @@ void write_whole(int file, std::string_view text, const std::string& path) {
     written = ::write(file, text.data(), text.size());
   } while (written < 0 && errno == EINTR);
   SCONCE_CHECK(written == static_cast<ssize_t>(text.size()), kIo, "cannot write ", path, ": ",
-               written < 0 ? system_reason() : "the disk is full");
+               written < 0 ? weights::system_reason() : "the disk is full");
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ std::optional<JournalState> RangeJournal::read() const { return parse_journal(te
 void RangeJournal::open(const DownloadTerms& terms, bool anew) {
   file_ = Descriptor(
       ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | (anew ? O_TRUNC : 0), 0600));
-  SCONCE_CHECK(file_.get() >= 0, kIo, "cannot write ", path_, ": ", system_reason());
+  SCONCE_CHECK(file_.get() >= 0, kIo, "cannot write ", path_, ": ", weights::system_reason());
   if (anew) write_whole(file_.get(), journal_head(terms, boot_id()), path_);
 }
 
@@ -81,4 +81,4 @@ void RangeJournal::finish(uint64_t segment) const { write_whole(file_.get(), std
 
 void RangeJournal::remove() const noexcept { ::unlink(path_.c_str()); }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

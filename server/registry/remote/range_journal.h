@@ -13,7 +13,7 @@
 
 #include "server/support/files/descriptor.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // Identifies the remote file of a download.
 struct DownloadTerms {
@@ -56,4 +56,4 @@ class RangeJournal {
   Descriptor file_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -7,7 +7,7 @@
 #include "server/registry/remote/credentials/google_providers.h"
 #include "server/support/trim.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 std::shared_ptr<S3Service> service_of(std::string region, std::string endpoint,
@@ -116,12 +116,12 @@ RemoteRequest request_for(const RemoteUrl& url, const RemoteAccess& access) {
   switch (url.scheme) {
     case RemoteScheme::kS3:
     case RemoteScheme::kGs:
-      return bucket_request(url, access, "/" + encoded_path(url.path));
+      return bucket_request(url, access, "/" + http::encoded_path(url.path));
     case RemoteScheme::kAzure:
-      return container_request(url, access, "/" + encoded_path(url.path));
+      return container_request(url, access, "/" + http::encoded_path(url.path));
     case RemoteScheme::kHub:
-      request.url = access.hub_endpoint + "/" + url.origin + "/resolve/" + encoded_value(url.revision) + "/" +
-                    encoded_path(url.path);
+      request.url = access.hub_endpoint + "/" + url.origin + "/resolve/" + http::encoded_value(url.revision) + "/" +
+                    http::encoded_path(url.path);
       add_token(request, access);
       return request;
     default:
@@ -135,22 +135,22 @@ RemoteRequest listing_request(const RemoteUrl& bucket, std::string_view prefix, 
                               std::string_view token) {
   if (bucket.scheme == RemoteScheme::kAzure)
     return container_request(bucket, access,
-                             "?comp=list" + (token.empty() ? "" : "&marker=" + encoded_value(token)) +
-                                 "&prefix=" + encoded_value(prefix) + "&restype=container");
+                             "?comp=list" + (token.empty() ? "" : "&marker=" + http::encoded_value(token)) +
+                                 "&prefix=" + http::encoded_value(prefix) + "&restype=container");
   // Sorted by name, as signatures require.
   std::string query = "/?";
-  if (!token.empty()) query += "continuation-token=" + encoded_value(token) + "&";
+  if (!token.empty()) query += "continuation-token=" + http::encoded_value(token) + "&";
   // Some characters of keys cannot be represented in XML.
-  query += "encoding-type=url&list-type=2&prefix=" + encoded_value(prefix);
+  query += "encoding-type=url&list-type=2&prefix=" + http::encoded_value(prefix);
   return bucket_request(bucket, access, query);
 }
 
 RemoteRequest tree_request(const RemoteUrl& prefix, const RemoteAccess& access) {
   RemoteRequest request;
-  request.url = access.hub_endpoint + "/api/models/" + prefix.origin + "/tree/" + encoded_value(prefix.revision) +
-                (prefix.path.empty() ? "" : "/" + encoded_path(prefix.path)) + "?recursive=true";
+  request.url = access.hub_endpoint + "/api/models/" + prefix.origin + "/tree/" + http::encoded_value(prefix.revision) +
+                (prefix.path.empty() ? "" : "/" + http::encoded_path(prefix.path)) + "?recursive=true";
   add_token(request, access);
   return request;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -14,7 +14,7 @@
 #include "server/registry/remote/transfer/request.h"
 #include "server/registry/remote/transfer/transfer.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // Copies share what was learned about stores (regions, credentials until they expire). Thread-safe.
 struct RemoteAccess {
@@ -38,4 +38,4 @@ RemoteRequest listing_request(const RemoteUrl& bucket, std::string_view prefix, 
 // A request for all files below the path in a hub's repository.
 RemoteRequest tree_request(const RemoteUrl& prefix, const RemoteAccess& access);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

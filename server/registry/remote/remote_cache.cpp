@@ -30,7 +30,7 @@
 #include "src/support/hex.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 namespace fs = std::filesystem;
@@ -47,7 +47,7 @@ void make_folder(const fs::path& folder) {
 
 Descriptor open_lock(const fs::path& path) {
   Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  SCONCE_CHECK(file.get() >= 0, kIo, "cannot write ", path.native(), ": ", system_reason());
+  SCONCE_CHECK(file.get() >= 0, kIo, "cannot write ", path.native(), ": ", weights::system_reason());
   return file;
 }
 
@@ -58,7 +58,7 @@ Descriptor lock_folder(const fs::path& folder) {
   do {
     done = ::flock(file.get(), LOCK_EX);
   } while (done != 0 && errno == EINTR);
-  SCONCE_CHECK(done == 0, kIo, "cannot lock ", (folder / "lock").native(), ": ", system_reason());
+  SCONCE_CHECK(done == 0, kIo, "cannot lock ", (folder / "lock").native(), ": ", weights::system_reason());
   return file;
 }
 
@@ -149,14 +149,14 @@ void place_file(const fs::path& file, const fs::path& place) {
   ::unlink(fresh.c_str());
   if (::link(file.c_str(), fresh.c_str()) != 0) {
     SCONCE_CHECK(errno == EXDEV || errno == EPERM || errno == EMLINK || errno == EOPNOTSUPP, kIo, "cannot write ",
-                 place.native(), ": ", system_reason());
+                 place.native(), ": ", weights::system_reason());
     std::error_code problem;
     fs::copy_file(file, fresh, problem);
     if (problem) ::unlink(fresh.c_str());
     SCONCE_CHECK(!problem, kIo, "cannot write ", place.native(), ": ", problem.message());
   }
   if (::rename(fresh.c_str(), place.c_str()) == 0) return;
-  const std::string reason = system_reason();
+  const std::string reason = weights::system_reason();
   ::unlink(fresh.c_str());
   SCONCE_FAIL(kIo, "cannot write ", place.native(), ": ", reason);
 }
@@ -216,7 +216,8 @@ void RemoteCache::write_known(const std::string& key, const Known& known) const 
     file.flush();
     SCONCE_CHECK(file.good(), kIo, "cannot write ", fresh.native());
   }
-  SCONCE_CHECK(::rename(fresh.c_str(), path.c_str()) == 0, kIo, "cannot write ", path.native(), ": ", system_reason());
+  SCONCE_CHECK(::rename(fresh.c_str(), path.c_str()) == 0, kIo, "cannot write ", path.native(), ": ",
+               weights::system_reason());
 }
 
 // Whether the object exists and matches its digest.
@@ -256,7 +257,7 @@ RemoteCache::Obtained RemoteCache::obtain(const RemoteUrl& url, const RemoteAcce
   Obtained obtained;
   Known known;
   const auto find = [&](bool asked) {
-    return read_known(key, known) && (asked || without_quotes(known.validator) == without_quotes(listed)) &&
+    return read_known(key, known) && (asked || http::without_quotes(known.validator) == http::without_quotes(listed)) &&
            is_whole(key, known);
   };
   if (!listed.empty() && find(false) && give(known, place, obtained)) return obtained;
@@ -287,7 +288,7 @@ RemoteCache::Obtained RemoteCache::obtain(const RemoteUrl& url, const RemoteAcce
     const fs::path object = at("objects", known.digest);
     ::chmod(part.c_str(), 0444);
     SCONCE_CHECK(::rename(part.c_str(), object.c_str()) == 0, kIo, "cannot write ", object.native(), ": ",
-                 system_reason());
+                 weights::system_reason());
     ::unlink(journal.c_str());
     write_known(key, known);
     note_use(object);
@@ -321,7 +322,8 @@ fs::path RemoteCache::mirror(const RemoteUrl& url, const std::string& name) {
   Descriptor lock = open_lock(at("mirrors", key + kLock));
   // A process that makes room holds it briefly.
   while (::flock(lock.get(), LOCK_SH) != 0)
-    SCONCE_CHECK(errno == EINTR, kIo, "cannot lock ", at("mirrors", key + kLock).native(), ": ", system_reason());
+    SCONCE_CHECK(errno == EINTR, kIo, "cannot lock ", at("mirrors", key + kLock).native(), ": ",
+                 weights::system_reason());
   mirrors_.push_back(std::move(lock));
   make_folder(at("mirrors", key));
   return at("mirrors", key);
@@ -392,4 +394,4 @@ void RemoteCache::make_room(uint64_t wanted) {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

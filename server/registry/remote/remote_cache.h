@@ -23,7 +23,7 @@
 #include "server/registry/remote/remote_url.h"
 #include "server/support/files/descriptor.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class RemoteCache {
  public:
@@ -86,4 +86,4 @@ class RemoteCache {
 // kIo.
 void place_file(const std::filesystem::path& file, const std::filesystem::path& place);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 struct RemoteCounters {
   std::atomic<uint64_t> fetched{0};    // bytes
@@ -14,4 +14,4 @@ struct RemoteCounters {
   std::atomic<double> looked{0};  // time of the last successful poll of all sources, in seconds since 1970; 0: never
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -10,7 +10,7 @@
 #include "server/support/json_document.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr size_t kMaxFiles = 100'000;
@@ -146,4 +146,4 @@ int64_t version_of_file(const std::string& path) {
   return parse_number<int64_t>(parts[1]).value_or(0);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

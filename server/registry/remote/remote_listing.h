@@ -10,7 +10,7 @@
 #include "server/registry/remote/remote_access.h"
 #include "server/registry/remote/transfer/transfer.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 struct RemoteFile {
   std::string path;  // below the prefix
@@ -58,4 +58,4 @@ std::string stem_of_file(const std::string& path);
 // For NAME/VERSION/model.pt2 and its signature; 0 for other files.
 int64_t version_of_file(const std::string& path);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -15,7 +15,7 @@
 #include "server/support/log.h"
 #include "src/support/hex.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 namespace fs = std::filesystem;
@@ -204,14 +204,14 @@ void RemoteRepository::use_earlier() {
   for (const Below& found : all_below(folder_))
     if (S_ISREG(found.status.st_mode)) {
       std::string path = below(found.path);
-      std::string validator = without_quotes(shared_.cache.validator_of(url_of(path)));
+      std::string validator = http::without_quotes(shared_.cache.validator_of(url_of(path)));
       files.push_back({std::move(path), static_cast<uint64_t>(found.status.st_size), std::move(validator)});
     }
   // Including files that are only in the cache.
   if (on_demand_ && model_.empty())
     for (RemoteFile& file : shared_.cache.known_below(url_))
       if (std::none_of(files.begin(), files.end(), [&](const RemoteFile& one) { return one.path == file.path; })) {
-        file.validator = without_quotes(file.validator);
+        file.validator = http::without_quotes(file.validator);
         files.push_back(std::move(file));
       }
   const uint64_t asked = ++asks_;
@@ -233,7 +233,7 @@ void RemoteRepository::use_earlier() {
 RemoteRepository::Groups RemoteRepository::groups_of(std::vector<RemoteFile> files) const {
   Groups groups;
   for (RemoteFile& file : files_of_models(std::move(files))) {
-    file.validator = without_quotes(file.validator);
+    file.validator = http::without_quotes(file.validator);
     groups[stem_of_file(file.path)].files.push_back(std::move(file));
   }
   return groups;
@@ -280,7 +280,7 @@ RemoteRepository::Group RemoteRepository::fetched(const std::string& stem, const
     fetch(package, "");
     for (const std::string& path : {signature, package})
       if (!problem || path == package)
-        fresh.files.push_back({path, 0, without_quotes(shared_.cache.validator_of(url_of(path)))});
+        fresh.files.push_back({path, 0, http::without_quotes(shared_.cache.validator_of(url_of(path)))});
     return fresh;
   }
   const std::string config = stem + "/config.pbtxt";
@@ -481,4 +481,4 @@ std::shared_ptr<const void> RemoteRepository::bring(const fs::path& file) {
   return in_use;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -30,7 +30,7 @@
 #include "server/registry/repositories/folder_view.h"
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // Shared by all addresses of a server. It outlives them.
 struct RemoteShared {
@@ -115,4 +115,4 @@ class RemoteRepository final : public RemoteFolder {
   bool known_ SCONCE_GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -15,7 +15,7 @@
 #include "server/support/failure.h"
 #include "server/support/log.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 namespace fs = std::filesystem;
@@ -217,4 +217,4 @@ std::unique_ptr<RemoteSources> RemoteSources::of(const ServerConfig& config) {
   return any ? std::make_unique<PolledSources>(config) : nullptr;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -15,7 +15,7 @@
 #include "server/registry/repositories/package_finder.h"
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class RemoteSources {
  public:
@@ -41,4 +41,4 @@ class RemoteSources {
   virtual const RemoteCounters& counters() const noexcept = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -7,7 +7,7 @@
 #include "server/http/client/url_text.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr size_t kLongest = 2048;
@@ -196,7 +196,7 @@ RemoteUrl parse_web(std::string_view text, std::string_view scheme, std::string_
       scheme == "https" && authority.ends_with(kAzure) && url.query.empty() && !rest.empty())
     return parse_azure(text, authority.substr(0, authority.size() - kAzure.size()), decoded(rest));
   if (url.path.empty() || !is_safe_path(decoded(url.path))) refuse(text, "it names no file");
-  if (scheme == "http" && !is_plain_loopback(text)) refuse(text, "plain http is for this host alone; use https");
+  if (scheme == "http" && !http::is_plain_loopback(text)) refuse(text, "plain http is for this host alone; use https");
   return url;
 }
 
@@ -219,7 +219,7 @@ std::string RemoteUrl::shown() const {
     case RemoteScheme::kAzure:
       return "az://" + origin + below;
     case RemoteScheme::kHub:
-      return "hf://" + origin + "@" + encoded_value(revision) + below;
+      return "hf://" + origin + "@" + http::encoded_value(revision) + below;
     default:
       return origin + below;
   }
@@ -263,4 +263,4 @@ bool is_safe_path(std::string_view path) noexcept {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // The forms of an address, for messages and help.
 inline constexpr std::array<std::string_view, 5> kRemoteForms{
@@ -43,4 +43,4 @@ RemoteUrl parse_remote_url(std::string_view text);
 // Whether a path is safe to create below a local folder: no empty, hidden or dotted parts, no control characters.
 bool is_safe_path(std::string_view path) noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

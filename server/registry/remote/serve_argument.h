@@ -8,7 +8,7 @@
 
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // Whether the text begins with letters and "://", like an address.
 inline bool looks_remote(std::string_view text) noexcept {
@@ -32,4 +32,4 @@ struct ServeArgument {
   std::string name, url;  // name: empty if the argument has none
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

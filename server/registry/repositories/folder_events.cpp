@@ -18,7 +18,7 @@
 #include "sconce/check.h"
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 namespace fs = std::filesystem;
@@ -118,4 +118,4 @@ void FolderEvents::run() noexcept {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -13,7 +13,7 @@
 
 #include "sconce/mutex.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class FolderEvents {
  public:
@@ -38,4 +38,4 @@ class FolderEvents {
   std::thread thread_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

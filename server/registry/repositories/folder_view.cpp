@@ -2,7 +2,7 @@
 
 #include "package_format/files/directory.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 class LocalFolders final : public FolderView {
@@ -45,4 +45,4 @@ const FolderView& local_folders() noexcept {
   return folders;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -11,7 +11,7 @@
 
 #include "server/support/files/file_stamp.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class FolderView {
  public:
@@ -46,4 +46,4 @@ class RemoteFolder {
   virtual bool is_complete() const noexcept = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 void NameTable::set(const std::string& stem, std::span<const PackageFile> files) {
   std::vector<File> kept;
@@ -94,4 +94,4 @@ size_t NameTable::size() const {
   return stems_.size();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -13,7 +13,7 @@
 #include "sconce/mutex.h"
 #include "server/registry/repositories/package_finder.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class NameTable {
  public:
@@ -55,4 +55,4 @@ class NameTable {
   Stems stems_ SCONCE_GUARDED_BY(mutex_);
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -11,7 +11,7 @@
 #include "src/support/error_context.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 namespace fs = std::filesystem;
@@ -40,10 +40,10 @@ constexpr std::string_view kPipeline = ".pipeline.json";
 
 bool is_pipeline(const fs::path& path) { return path.filename().native().ends_with(kPipeline); }
 
-TritonConfig read_config(const fs::path& path) {
+scheduling::TritonConfig read_config(const fs::path& path) {
   const std::string& where = path.native();
   const ErrorContext context(where);
-  return read_triton_config(read_settings_text(path), path.parent_path());
+  return scheduling::read_triton_config(read_settings_text(path), path.parent_path());
 }
 
 std::string stem_of(const fs::path& path) {
@@ -53,7 +53,8 @@ std::string stem_of(const fs::path& path) {
 }
 
 // The settings in a config.pbtxt that the server's own settings leave open.
-std::vector<ModelSetting> settings_of(const ServerConfig& config, const TritonConfig& triton, const fs::path& origin) {
+std::vector<ModelSetting> settings_of(const ServerConfig& config, const scheduling::TritonConfig& triton,
+                                      const fs::path& origin) {
   std::vector<ModelSetting> settings;
   for (const auto& [key, value] : triton.settings) {
     // `versions` is set by the user of the server, if it was given.
@@ -92,7 +93,7 @@ ServedVersions served_versions(const ServerConfig& config, const std::string& mo
     return served;
   }
   succeeds([&] {
-    const TritonConfig read = read_config(pbtxt);
+    const scheduling::TritonConfig read = read_config(pbtxt);
     served.ensemble = read.ensemble;
     served.policy = version_policy(config, model, settings_of(config, read, pbtxt));
   });
@@ -193,7 +194,7 @@ std::string read_settings_text(const fs::path& path) {
   return text;
 }
 
-PackageFinder::PackageFinder(const ServerConfig& config, const SignatureRule& signatures, RemoteFolders remote)
+PackageFinder::PackageFinder(const ServerConfig& config, const signing::SignatureRule& signatures, RemoteFolders remote)
     : config_(config), signatures_(signatures), remote_(std::move(remote)) {
   SCONCE_CHECK(!config.serve.empty(), kInvalidArgument, "nothing to serve: name a package or a repository");
   for (const std::string& argument : config.serve) add_source(argument);
@@ -252,7 +253,7 @@ FileStamps PackageFinder::stamp(const FolderView& view, const fs::path& path, co
   FileStamps stamp;
   view.add_stamp(path, stamp);
   if (!config.empty()) view.add_stamp(config, stamp);
-  if (signatures_.on()) view.add_stamp(signature_beside(path), stamp);
+  if (signatures_.on()) view.add_stamp(signing::signature_beside(path), stamp);
   return stamp;
 }
 
@@ -312,21 +313,22 @@ std::vector<PackageEntry> PackageFinder::open(const PackageFile& file) const {
     here.names(file.path, problem);
     SCONCE_CHECK(!problem, kUnavailable, "cannot read directory: ", file.path.native(), ": ", problem.message());
   }
-  std::shared_ptr<const TritonConfig> triton;
+  std::shared_ptr<const scheduling::TritonConfig> triton;
   std::vector<ModelSetting> settings;
   if (!file.config.empty()) {
-    triton = std::make_shared<const TritonConfig>(read_config(file.config));
+    triton = std::make_shared<const scheduling::TritonConfig>(read_config(file.config));
     settings = settings_of(config_, *triton, file.config);
     config_.model(file.stem, settings);  // throws for an invalid value
   }
   if (triton ? triton->ensemble : is_pipeline(file.path)) {
-    PipelineSpec spec = triton ? pipeline_of(*triton, file.config.native())
-                               : read_pipeline(read_settings_text(file.path), file.path.native());
+    scheduling::PipelineSpec spec = triton
+                                        ? scheduling::pipeline_of(*triton, file.config.native())
+                                        : scheduling::read_pipeline(read_settings_text(file.path), file.path.native());
     return {{file.stem,
              file,
              {},
              nullptr,
-             std::make_shared<const PipelineSpec>(std::move(spec)),
+             std::make_shared<const scheduling::PipelineSpec>(std::move(spec)),
              std::move(triton),
              std::move(settings)}};
   }
@@ -412,4 +414,4 @@ void PackageFinder::sort_by_stem(std::vector<PackageFile>& files) {
   });
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -24,7 +24,7 @@
 #include "server/support/config.h"
 #include "server/support/files/file_stamp.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 struct PackageFile {
   std::string stem;  // the prefix of its models' names
@@ -57,9 +57,9 @@ struct PackageEntry {
   PackageFile file;
   std::string model{};                       // name in the package
   std::shared_ptr<const Package> package{};  // null for a pipeline, and if it could not be opened
-  std::shared_ptr<const PipelineSpec> pipeline{};
-  std::shared_ptr<const TritonConfig> triton{};  // null: none
-  std::vector<ModelSetting> settings{};          // from config.pbtxt
+  std::shared_ptr<const scheduling::PipelineSpec> pipeline{};
+  std::shared_ptr<const scheduling::TritonConfig> triton{};  // null: none
+  std::vector<ModelSetting> settings{};                      // from config.pbtxt
 
   bool opened() const noexcept { return package || pipeline; }
 };
@@ -81,9 +81,9 @@ class PackageFinder {
   // config and signatures outlive the object, and so do the entries of `remote`, the folders of `serve` with remote
   // files. With exit_on_error, kNotFound for a path of `serve` that does not exist. Without it, the path may be created
   // later: it is a package if its name says so, else a repository.
-  PackageFinder(const ServerConfig& config, const SignatureRule& signatures, RemoteFolders remote = {});
+  PackageFinder(const ServerConfig& config, const signing::SignatureRule& signatures, RemoteFolders remote = {});
 
-  const SignatureRule& signatures() const noexcept { return signatures_; }
+  const signing::SignatureRule& signatures() const noexcept { return signatures_; }
   // All files. Entries of a repository that are not models are passed to `note` and skipped.
   FoundFiles files(Note note) const;
   // Files that may contain the model (in a package with several models, the name continues after the stem): longest
@@ -138,7 +138,7 @@ class PackageFinder {
   void add_files(const Source& source, Wanted&& wanted, Note note, FoundFiles& found) const;
 
   const ServerConfig& config_;
-  const SignatureRule& signatures_;
+  const signing::SignatureRule& signatures_;
   const RemoteFolders remote_;
   std::vector<Source> sources_;
 };
@@ -146,4 +146,4 @@ class PackageFinder {
 // Reads a small text file of settings. kIo, kInvalidArgument if it is too large.
 std::string read_settings_text(const std::filesystem::path& path);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

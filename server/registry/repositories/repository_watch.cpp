@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr int kMaxLooks = 64;
@@ -82,4 +82,4 @@ void RepositoryWatch::failed(const std::string& stem) noexcept {
   retry->second.left = retry->second.looks;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

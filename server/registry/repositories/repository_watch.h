@@ -12,7 +12,7 @@
 
 #include "server/registry/repositories/package_finder.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class RepositoryWatch {
  public:
@@ -46,4 +46,4 @@ class RepositoryWatch {
   std::map<std::string, Retry> retries_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

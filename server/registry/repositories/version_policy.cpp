@@ -8,7 +8,7 @@
 #include "src/support/excerpt.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 int64_t parse_version(std::string_view text, std::string_view setting) {
@@ -59,4 +59,4 @@ std::optional<int64_t> version_of(const VersionLabels& labels, std::string_view 
   return std::nullopt;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 struct VersionPolicy {
   static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
@@ -30,4 +30,4 @@ using VersionLabels = std::vector<std::pair<std::string, int64_t>>;
 VersionLabels parse_version_labels(std::span<const std::string> texts);
 std::optional<int64_t> version_of(const VersionLabels& labels, std::string_view label) noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -9,13 +9,14 @@
 #include "server/scheduling/batching/batch_policy.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 // Whether a check of rows follows while the model is served, as far as that is known without its outputs.
 bool rows_follow(const PackageEntry& package, const ModelConfig& config) {
-  const ModelSignature interface(package.name, package.file.version, package.package->model(package.model));
-  return config.batching == Batching::kAuto && (!interface.outputs_described() || rows_to_try(interface, config) > 1);
+  const scheduling::ModelSignature interface(package.name, package.file.version, package.package->model(package.model));
+  return config.batching == Batching::kAuto &&
+         (!interface.outputs_described() || scheduling::rows_to_try(interface, config) > 1);
 }
 
 std::string joined(const std::vector<std::string_view>& parts) {
@@ -76,7 +77,7 @@ void LoadTrial::warm_up(Model& model) {
     cold_ = tried ? tried->problem : std::string();
 }
 
-void LoadTrial::take(ModelSignature& interface) const {
+void LoadTrial::take(scheduling::ModelSignature& interface) const {
   if (report_.outputs) interface.observe_outputs(*report_.outputs);
 }
 
@@ -95,4 +96,4 @@ std::string LoadTrial::not_learned() const {
   return "it is served without " + joined(without) + ": " + why;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -19,7 +19,7 @@
 #include "server/registry/trial/trial_slots.h"
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class LoadTrial {
  public:
@@ -37,7 +37,7 @@ class LoadTrial {
   // package's weights.
   void warm_up(Model& model);
   // Call this after finish(). Adds the findings about outputs.
-  void take(ModelSignature& interface) const;
+  void take(scheduling::ModelSignature& interface) const;
   // Whether another child may try more: this child ended normally, or there was none.
   bool ended_well() const noexcept { return problem_.empty(); }
   // The missing findings and the reason, in one line; empty: none.
@@ -58,4 +58,4 @@ class LoadTrial {
   std::string cold_;     // why there was no warm-up run
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -13,7 +13,7 @@
 #include "server/support/failure.h"
 #include "server/support/log.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr int kNice = 10;
@@ -30,7 +30,7 @@ void RowChecks::start(std::filesystem::path program, std::unique_ptr<TrialProces
   begin();
 }
 
-void RowChecks::add(const PackageEntry& package, const ModelSignature& interface, const ModelConfig& config,
+void RowChecks::add(const PackageEntry& package, const scheduling::ModelSignature& interface, const ModelConfig& config,
                     Subject subject) {
   std::optional<TrialRequest> request = trial_while_served(package, interface, config);
   if (!request) return;
@@ -126,13 +126,13 @@ bool RowChecks::perform(Check& check) {
   });
   if (stopped) return false;
   if (!cannot.empty()) problem = cannot;
-  const InvarianceFinding& found = report.rows;
-  if (found.kind == InvarianceFinding::Kind::kDiffers) check.subject.contradict(found);
-  const bool untold = found.kind == InvarianceFinding::Kind::kUnknown;
-  if (untold || (found.kind == InvarianceFinding::Kind::kNone && !problem.empty()))
+  const scheduling::InvarianceFinding& found = report.rows;
+  if (found.kind == scheduling::InvarianceFinding::Kind::kDiffers) check.subject.contradict(found);
+  const bool untold = found.kind == scheduling::InvarianceFinding::Kind::kUnknown;
+  if (untold || (found.kind == scheduling::InvarianceFinding::Kind::kNone && !problem.empty()))
     log_info("model {}: it is served without a trial of shared runs: {}", check.model,
              printable(untold ? found.reason : "its trial in a child process " + problem));
   return true;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -21,7 +21,7 @@
 #include "server/scheduling/signature/model_signature.h"
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class RowChecks {
  public:
@@ -29,7 +29,7 @@ class RowChecks {
   struct Subject {
     std::function<bool()> served;  // whether it is still served; must not allocate or lock
     // A trial found that rows influence each other. Called at most once.
-    std::function<void(const InvarianceFinding&)> contradict;
+    std::function<void(const scheduling::InvarianceFinding&)> contradict;
   };
 
   // stop: a descriptor that becomes readable at shutdown, and outlives this object.
@@ -40,7 +40,8 @@ class RowChecks {
   void start(std::filesystem::path program, std::unique_ptr<TrialProcess> waiting);
   // Queues the check of a model that is about to be served, if there is something to check. interface: with observed
   // outputs.
-  void add(const PackageEntry& package, const ModelSignature& interface, const ModelConfig& config, Subject subject);
+  void add(const PackageEntry& package, const scheduling::ModelSignature& interface, const ModelConfig& config,
+           Subject subject);
   // Stops checking. If the descriptor is not yet readable, the current check runs to its end.
   void end() noexcept;
 
@@ -69,4 +70,4 @@ class RowChecks {
   std::thread thread_ SCONCE_GUARDED_BY(mutex_);
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -5,7 +5,7 @@
 #include "server/scheduling/batching/batch_policy.h"
 #include "server/scheduling/signature/output_probe.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 const ModelSpec& spec_of(const PackageEntry& package) { return package.package->model(package.model); }
@@ -22,8 +22,8 @@ TrialRequest request_for(const PackageEntry& package, const ModelConfig& config)
   request.check_inputs = config.check_inputs;
   request.weights = config.weights;
   request.weights_ignore = config.weights_ignore;
-  request.outputs =
-      probes_outputs(ModelSignature(package.name, package.file.version, spec_of(package)), DeviceType::kCpu);
+  request.outputs = scheduling::probes_outputs(
+      scheduling::ModelSignature(package.name, package.file.version, spec_of(package)), DeviceType::kCpu);
   return request;
 }
 
@@ -44,12 +44,12 @@ std::optional<TrialRequest> trial_before(const PackageEntry& package, const Mode
   return request;
 }
 
-std::optional<TrialRequest> trial_while_served(const PackageEntry& package, const ModelSignature& interface,
+std::optional<TrialRequest> trial_while_served(const PackageEntry& package, const scheduling::ModelSignature& interface,
                                                const ModelConfig& config) {
-  if (!may_be_tried(package, config) || rows_to_try(interface, config) <= 1) return std::nullopt;
+  if (!may_be_tried(package, config) || scheduling::rows_to_try(interface, config) <= 1) return std::nullopt;
   TrialRequest request = request_for(package, config);
   request.rows = {config.max_batch_size, config.preferred_batch_sizes};
   return request;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -16,7 +16,7 @@
 #include "server/scheduling/signature/model_signature.h"
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // From this size of constants, packing them delays a request noticeably.
 inline constexpr uint64_t kSlowWeights = uint64_t{1} << 20;
@@ -28,7 +28,7 @@ TrialSettings trial_settings(const std::filesystem::path& program, const ModelCo
 std::optional<TrialRequest> trial_before(const PackageEntry& package, const ModelConfig& config);
 // The task of a child while the model is served, by an interface with observed outputs; nullopt: none, because no proof
 // allows batching.
-std::optional<TrialRequest> trial_while_served(const PackageEntry& package, const ModelSignature& interface,
+std::optional<TrialRequest> trial_while_served(const PackageEntry& package, const scheduling::ModelSignature& interface,
                                                const ModelConfig& config);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -11,20 +11,21 @@
 #include "src/support/excerpt.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr size_t kMaxOutputs = 65536;
 constexpr size_t kMaxDimensions = 64;
 constexpr size_t kMaxText = 2000;  // bytes
 
-constexpr std::pair<InvarianceFinding::Kind, const char*> kFound[] = {{InvarianceFinding::Kind::kSame, "same"},
-                                                                      {InvarianceFinding::Kind::kDiffers, "differs"},
-                                                                      {InvarianceFinding::Kind::kUnknown, "unknown"}};
+constexpr std::pair<scheduling::InvarianceFinding::Kind, const char*> kFound[] = {
+    {scheduling::InvarianceFinding::Kind::kSame, "same"},
+    {scheduling::InvarianceFinding::Kind::kDiffers, "differs"},
+    {scheduling::InvarianceFinding::Kind::kUnknown, "unknown"}};
 
-OrderedJson json_of(const OutputProbe::Run& run) {
+OrderedJson json_of(const scheduling::OutputProbe::Run& run) {
   OrderedJson outputs = OrderedJson::array();
-  for (const OutputProbe::Output& output : run.outputs) {
+  for (const scheduling::OutputProbe::Output& output : run.outputs) {
     if (output.none)
       outputs.push_back(nullptr);
     else
@@ -43,8 +44,8 @@ int64_t size_of(JsonCursor& json) {
   return static_cast<int64_t>(size);
 }
 
-OutputProbe::Output read_output(JsonCursor& json) {
-  OutputProbe::Output output;
+scheduling::OutputProbe::Output read_output(JsonCursor& json) {
+  scheduling::OutputProbe::Output output;
   if (json.consume_null()) return output;
   output.none = false;
   json.object("an output", [&](std::string_view key) {
@@ -65,8 +66,8 @@ OutputProbe::Output read_output(JsonCursor& json) {
   return output;
 }
 
-OutputProbe::Run read_run(JsonCursor& json) {
-  OutputProbe::Run run;
+scheduling::OutputProbe::Run read_run(JsonCursor& json) {
+  scheduling::OutputProbe::Run run;
   json.object("a run", [&](std::string_view key) {
     if (key == "batch") {
       run.batch = size_of(json);
@@ -83,7 +84,7 @@ OutputProbe::Run read_run(JsonCursor& json) {
 }
 
 void read_outputs(JsonCursor& json, TrialReport& report) {
-  OutputProbe probe;
+  scheduling::OutputProbe probe;
   bool ran = false;
   json.object("outputs", [&](std::string_view key) {
     if (key == "problem") {
@@ -110,14 +111,14 @@ void read_warm_up(JsonCursor& json, TrialReport& report) {
   });
 }
 
-InvarianceFinding::Kind found_from_name(std::string_view name) {
+scheduling::InvarianceFinding::Kind found_from_name(std::string_view name) {
   for (const auto& [kind, known] : kFound)
     if (known == name) return kind;
   SCONCE_FAIL(kInvalidArgument, "a trial reports an unknown finding of rows: ", excerpt(name));
 }
 
 void read_rows(JsonCursor& json, TrialReport& report) {
-  InvarianceFinding& rows = report.rows;
+  scheduling::InvarianceFinding& rows = report.rows;
   rows = {};
   json.object("rows", [&](std::string_view key) {
     if (key == "found")
@@ -127,8 +128,8 @@ void read_rows(JsonCursor& json, TrialReport& report) {
     else
       fail_member("rows", key);
   });
-  SCONCE_CHECK(rows.kind != InvarianceFinding::Kind::kNone &&
-                   (rows.kind == InvarianceFinding::Kind::kSame) == rows.reason.empty(),
+  SCONCE_CHECK(rows.kind != scheduling::InvarianceFinding::Kind::kNone &&
+                   (rows.kind == scheduling::InvarianceFinding::Kind::kSame) == rows.reason.empty(),
                kInvalidArgument, "a trial reports rows without a reason, or with one too many");
 }
 
@@ -139,13 +140,13 @@ std::string warm_up_line(const WarmUp& run) {
   return dump(OrderedJson{{"warm_up", {{"inputs", std::to_string(run.inputs)}, {"problem", run.problem}}}});
 }
 
-std::string outputs_line(const OutputProbe& probe) {
+std::string outputs_line(const scheduling::OutputProbe& probe) {
   return dump(OrderedJson{{"outputs", {{"first", json_of(probe.first)}, {"second", json_of(probe.second)}}}});
 }
 
 std::string outputs_line(std::string_view problem) { return dump(OrderedJson{{"outputs", {{"problem", problem}}}}); }
 
-std::string rows_line(const InvarianceFinding& rows) {
+std::string rows_line(const scheduling::InvarianceFinding& rows) {
   for (const auto& [kind, name] : kFound)
     if (kind == rows.kind) return dump(OrderedJson{{"rows", {{"found", name}, {"reason", rows.reason}}}});
   SCONCE_FAIL(kInternal, "a trial of rows ends without a finding");
@@ -180,4 +181,4 @@ std::string read_trial_end(const TrialEnd& end, TrialReport& report) {
   return !end.problem.empty() ? end.problem : nonsense.empty() ? std::string() : "reports nonsense: " + nonsense;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

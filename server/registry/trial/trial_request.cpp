@@ -3,7 +3,7 @@
 #include "sconce/check.h"
 #include "server/support/json_document.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 // Reads the member with its type; if it is absent, the current value stays.
@@ -54,4 +54,4 @@ TrialRequest trial_request(std::string_view text) {
   return request;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 struct TrialRequest {
   // How the model is loaded.
@@ -39,4 +39,4 @@ std::string to_text(const TrialRequest& request);
 // kInvalidArgument.
 TrialRequest trial_request(std::string_view text);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -7,7 +7,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 TrialSlots::TrialSlots(size_t most) : stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), left_(most) {
   SCONCE_CHECK(stop_.get() >= 0, kIo, "cannot wait for the shutdown of the server: ", std::strerror(errno));
@@ -45,4 +45,4 @@ void TrialSlots::give_back() noexcept {
   wake_.notify_one();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -7,7 +7,7 @@
 #include "sconce/mutex.h"
 #include "server/support/files/descriptor.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class TrialSlots {
  public:
@@ -41,4 +41,4 @@ class TrialSlots {
   bool stopped_ SCONCE_GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -11,7 +11,7 @@
 #include "server/scheduling/signature/output_probe.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 void take_weights(Model& model, const TrialRequest& request) {
@@ -21,22 +21,22 @@ void take_weights(Model& model, const TrialRequest& request) {
   model.commit_weights();
 }
 
-void try_outputs(Model& model, ModelSignature& interface) {
-  if (!probes_outputs(interface, model.info().devices.front().type)) return;
-  OutputProbe probe;
-  const std::string problem = problem_of([&] { probe = probe_outputs(model, interface); });
+void try_outputs(Model& model, scheduling::ModelSignature& interface) {
+  if (!scheduling::probes_outputs(interface, model.info().devices.front().type)) return;
+  scheduling::OutputProbe probe;
+  const std::string problem = problem_of([&] { probe = scheduling::probe_outputs(model, interface); });
   report_trial(problem.empty() ? outputs_line(probe) : outputs_line(problem));
   if (problem.empty()) interface.observe_outputs(probe);
 }
 
-void try_shared_runs(Model& model, const ModelSignature& interface, const TrialRequest::Rows& wanted) {
+void try_shared_runs(Model& model, const scheduling::ModelSignature& interface, const TrialRequest::Rows& wanted) {
   ModelConfig config;
   config.batching = Batching::kAuto;
   config.max_batch_size = wanted.max_batch_size;
   config.preferred_batch_sizes = wanted.preferred;
-  const int64_t rows = rows_to_try(interface, config);
+  const int64_t rows = scheduling::rows_to_try(interface, config);
   if (rows <= 1) return;
-  report_trial(rows_line(try_rows(model, interface, rows)));
+  report_trial(rows_line(scheduling::try_rows(model, interface, rows)));
 }
 
 }  // namespace
@@ -56,9 +56,9 @@ void try_load(const TrialTask& task, const TrialRequest& request) {
   if (request.warm_up) report_trial(warm_up_line(model->warm_up()));
   if (!request.outputs && !request.rows) return;
   if (!request.weights.empty()) take_weights(*model, request);
-  ModelSignature interface(model->info().spec.name, 1, model->info().spec);
+  scheduling::ModelSignature interface(model->info().spec.name, 1, model->info().spec);
   if (request.outputs) try_outputs(*model, interface);
   if (request.rows) try_shared_runs(*model, interface, *request.rows);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -7,7 +7,7 @@
 #include "sconce/trial/trial_process.h"
 #include "server/registry/trial/trial_request.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // Loads the model as requested. Errors of Model::load.
 std::shared_ptr<Model> load_tried_model(const TrialTask& task, const TrialRequest& request);
@@ -16,4 +16,4 @@ std::shared_ptr<Model> load_tried_model(const TrialTask& task, const TrialReques
 // A failed step is reported, and the next step follows. Throws errors of loading.
 void try_load(const TrialTask& task, const TrialRequest& request);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

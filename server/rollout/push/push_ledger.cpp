@@ -7,7 +7,7 @@
 #include "sconce/check.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 constexpr std::array kNames = {"receiving", "staged", "prepared", "committed", "undone", "aborted", "expired", "lost"};
@@ -38,8 +38,8 @@ std::optional<PushState> push_state_from(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-StoredPush note_of(const PushRecord& record) {
-  StoredPush push;
+weights::StoredPush note_of(const PushRecord& record) {
+  weights::StoredPush push;
   push.id = record.terms.id;
   push.state = push_state_name(record.state);
   push.label = record.terms.label;
@@ -83,9 +83,9 @@ void PushLedger::tell_ends() noexcept {
   for (const PushRecord& record : ended) end_hook_(record);
 }
 
-void PushLedger::restore(const PushPlace& place, std::span<const StoredPush> pushes, uint64_t active) {
+void PushLedger::restore(const PushPlace& place, std::span<const weights::StoredPush> pushes, uint64_t active) {
   const MutexLock lock(mutex_);
-  for (const StoredPush& push : pushes) {
+  for (const weights::StoredPush& push : pushes) {
     const std::optional<PushState> state = push_state_from(push.state);
     if (!state || *state <= PushState::kPrepared || !is_push_id(push.id)) continue;  // a state of a later release
     PushRecord* record = look_up(place.model, place.version, push.id);
@@ -370,4 +370,4 @@ std::optional<PushLedger::Clock::time_point> PushLedger::next_deadline() const {
   return first;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

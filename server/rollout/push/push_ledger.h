@@ -30,7 +30,7 @@
 #include "sconce/mutex.h"
 #include "server/weights/store/weight_journal.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 enum class PushState : int8_t { kReceiving, kStaged, kPrepared, kCommitted, kUndone, kAborted, kExpired, kLost };
 const char* push_state_name(PushState state) noexcept;  // "receiving"
@@ -82,7 +82,7 @@ class PushLedger {
   void on_end(std::function<void(const PushRecord&)> hook);
   // Adds pushes that had ended when the model was loaded. active: the active weight version since the load, if the set
   // was stored under this version; 0: it was not. Pushes of named sets get the current version of their set.
-  void restore(const PushPlace& place, std::span<const StoredPush> pushes, uint64_t active);
+  void restore(const PushPlace& place, std::span<const weights::StoredPush> pushes, uint64_t active);
 
   // All of the following throw kNotFound for an unknown id, and kBusy, with the result, for a push that has ended in
   // another way.
@@ -129,7 +129,8 @@ class PushLedger {
   std::optional<Clock::time_point> next_deadline() const;
 
  private:
-  static constexpr size_t kMaxEnded = Journal::kMaxPushes;  // of a model, ended; the same number for its named sets
+  static constexpr size_t kMaxEnded =
+      weights::Journal::kMaxPushes;  // of a model, ended; the same number for its named sets
 
   PushRecord* look_up(std::string_view model, int64_t version, std::string_view id) SCONCE_REQUIRES(mutex_);
   PushRecord& known(const PushPlace& place, std::string_view id) SCONCE_REQUIRES(mutex_);
@@ -149,9 +150,9 @@ class PushLedger {
 };
 
 // The stored record of a push that has ended.
-StoredPush note_of(const PushRecord& record);
+weights::StoredPush note_of(const PushRecord& record);
 
 // 1 to 64 letters, digits, '.', '_' and '-'.
 bool is_push_id(std::string_view text) noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -13,7 +13,7 @@
 #include "server/support/failure.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 namespace ip = boost::asio::ip;
@@ -47,7 +47,7 @@ std::string token_of(const std::string& authorization) {
 
 std::string read_peers_token(const std::string& path) {
   std::string token;
-  const std::string problem = problem_of([&] { token = read_token(path); });
+  const std::string problem = problem_of([&] { token = http::read_token(path); });
   SCONCE_CHECK(problem.empty(), kIo, "setting weights_peers_token_file: ", problem);
   return token;
 }
@@ -106,7 +106,7 @@ PushPeers::Rule PushPeers::rule(const std::string& text) {
   return rule;
 }
 
-bool PushPeers::matches(const Rule& rule, const AdminServer& server) {
+bool PushPeers::matches(const Rule& rule, const http::AdminServer& server) {
   if (!rule.scheme.empty() && rule.scheme != (server.tls ? "https" : "http")) return false;
   if (!rule.port.empty() && rule.port != server.port) return false;
   if (rule.any) return true;
@@ -119,15 +119,15 @@ bool PushPeers::matches(const Rule& rule, const AdminServer& server) {
   return rule.prefix == 0 ? *address == *network : in_network(*address, *network, rule.prefix);
 }
 
-bool PushPeers::allows(const AdminServer& server) const {
+bool PushPeers::allows(const http::AdminServer& server) const {
   return std::any_of(rules_.begin(), rules_.end(), [&](const Rule& rule) { return matches(rule, server); });
 }
 
-AdminClient PushPeers::client_of(const std::string& url, std::string token, std::chrono::seconds patience) const {
-  AdminServer server = parse_admin_server(url);
+http::AdminClient PushPeers::client_of(const std::string& url, std::string token, std::chrono::seconds patience) const {
+  http::AdminServer server = http::parse_admin_server(url);
   SCONCE_CHECK(allows(server), kForbidden, "weights_peers does not allow ", excerpt(url));
-  ClientTls tls;
-  if (server.tls) tls = checked_tls(config_.weights_peers_ca, config_.tls_certificate, config_.tls_key);
+  http::ClientTls tls;
+  if (server.tls) tls = http::checked_tls(config_.weights_peers_ca, config_.tls_certificate, config_.tls_key);
   return {std::move(server), std::move(token), patience, std::move(tls)};
 }
 
@@ -136,20 +136,20 @@ std::string PushPeers::token(const std::string& authorization) const {
                                                   : read_peers_token(config_.weights_peers_token_file);
 }
 
-Answer PushPeers::ask(const PushRecord& record, size_t member, std::string_view method, std::string_view action,
-                      std::chrono::seconds patience) const {
-  const std::string path = admin_path(record.model, std::to_string(record.version)) + "/weights/" +
+http::Answer PushPeers::ask(const PushRecord& record, size_t member, std::string_view method, std::string_view action,
+                            std::chrono::seconds patience) const {
+  const std::string path = http::admin_path(record.model, std::to_string(record.version)) + "/weights/" +
                            std::string(action) + "?push=" + record.terms.id;
-  Answer answer;
+  http::Answer answer;
   const std::string problem = problem_of([&] {
-    const AdminClient asked = client(record.terms.members[member], record.terms.authorization, patience);
+    const http::AdminClient asked = client(record.terms.members[member], record.terms.authorization, patience);
     answer = method == "GET" ? asked.get(path) : asked.post(path);
   });
   if (!problem.empty()) answer.problem = problem;
   return answer;
 }
 
-std::string PushPeers::reason(const Answer& answer) const {
+std::string PushPeers::reason(const http::Answer& answer) const {
   std::string text = answer.reason();
   if (answer.status != 401 && answer.status != 403) return text;
   return text + (config_.weights_peers_token_file.empty()
@@ -157,14 +157,14 @@ std::string PushPeers::reason(const Answer& answer) const {
                      : "; it does not take the token of weights_peers_token_file");
 }
 
-AdminClient PushPeers::client(const std::string& url, const std::string& authorization,
-                              std::chrono::seconds patience) const {
+http::AdminClient PushPeers::client(const std::string& url, const std::string& authorization,
+                                    std::chrono::seconds patience) const {
   return client_of(url, token(authorization), patience);
 }
 
-AdminClient PushPeers::relay_client(const std::string& url, const std::string& authorization,
-                                    std::chrono::seconds patience) const {
+http::AdminClient PushPeers::relay_client(const std::string& url, const std::string& authorization,
+                                          std::chrono::seconds patience) const {
   return client_of(url, token_of(authorization), patience);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

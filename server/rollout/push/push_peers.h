@@ -17,26 +17,27 @@
 #include "server/rollout/push/push_ledger.h"
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 class PushPeers {
  public:
   // kInvalidArgument for a malformed weights_peers; kIo, kInvalidArgument for a token that cannot be read.
   explicit PushPeers(const ServerConfig& config);
 
-  bool allows(const AdminServer& server) const;
+  bool allows(const http::AdminServer& server) const;
   // Asks another server of a push, by GET or POST of .../weights/ACTION?push=ID. If the server cannot be reached, the
   // answer's problem has the reason.
-  Answer ask(const PushRecord& record, size_t member, std::string_view method, std::string_view action,
-             std::chrono::seconds patience) const;
+  http::Answer ask(const PushRecord& record, size_t member, std::string_view method, std::string_view action,
+                   std::chrono::seconds patience) const;
   // The reason for which a peer's answer is not a success; after a 401 or a 403, with advice.
-  std::string reason(const Answer& answer) const;
+  std::string reason(const http::Answer& answer) const;
   // authorization: the field of the request that named the peer. kForbidden if the peer is not allowed; kIo or
   // kInvalidArgument for a token that cannot be read; errors of certificates.
-  AdminClient client(const std::string& url, const std::string& authorization, std::chrono::seconds patience) const;
-  // The same with the token of that request.
-  AdminClient relay_client(const std::string& url, const std::string& authorization,
+  http::AdminClient client(const std::string& url, const std::string& authorization,
                            std::chrono::seconds patience) const;
+  // The same with the token of that request.
+  http::AdminClient relay_client(const std::string& url, const std::string& authorization,
+                                 std::chrono::seconds patience) const;
 
  private:
   struct Rule {
@@ -45,12 +46,12 @@ class PushPeers {
     bool any = false, suffix = false;
   };
   static Rule rule(const std::string& text);
-  static bool matches(const Rule& rule, const AdminServer& server);
-  AdminClient client_of(const std::string& url, std::string token, std::chrono::seconds patience) const;
+  static bool matches(const Rule& rule, const http::AdminServer& server);
+  http::AdminClient client_of(const std::string& url, std::string token, std::chrono::seconds patience) const;
   std::string token(const std::string& authorization) const;
 
   const ServerConfig& config_;
   std::vector<Rule> rules_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -9,7 +9,7 @@
 #include "src/support/excerpt.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 using std::chrono::milliseconds;
@@ -36,7 +36,7 @@ std::string push_id(std::string_view text) {
   return std::string(text);
 }
 
-std::optional<PushTerms> push_terms(const Query& query, const std::string& authorization) {
+std::optional<PushTerms> push_terms(const http::Query& query, const std::string& authorization) {
   const auto id = query.text("push");
   if (!id) {
     for (const std::string_view key : {"lease", "members", "member", "relay"})
@@ -50,7 +50,7 @@ std::optional<PushTerms> push_terms(const Query& query, const std::string& autho
   terms.authorization = authorization;
   if (const auto members = query.text("members")) {
     terms.members = split(*members, ',');
-    for (const std::string& url : terms.members) (void)parse_admin_server(url);
+    for (const std::string& url : terms.members) (void)http::parse_admin_server(url);
   }
   const std::string_view text = query.text("member").value_or("0");
   const auto member = parse_number<decltype(terms.member)>(text);
@@ -61,4 +61,4 @@ std::optional<PushTerms> push_terms(const Query& query, const std::string& autho
   return terms;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

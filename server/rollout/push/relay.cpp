@@ -5,7 +5,7 @@
 #include "sconce/check.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 // Maximum wait for the answer, which comes after the last server of the chain has folded the weights.
@@ -41,7 +41,7 @@ Relay::Relay(const PushPeers& peers, const PushTerms& terms, std::chrono::second
       check_(std::move(check)),
       upload_(next_.connection()) {}
 
-void Relay::fail(const Answer& answer) const {
+void Relay::fail(const http::Answer& answer) const {
   std::string reason = answer.reason();
   // An error of a later server already names that server.
   const size_t status = reason.find(": ");
@@ -53,7 +53,7 @@ void Relay::fail(const Answer& answer) const {
   throw Error(code_of(answer.status), reason);
 }
 
-void Relay::begin(const std::string& target, uint64_t bytes, const UploadFields& fields) {
+void Relay::begin(const std::string& target, uint64_t bytes, const http::UploadFields& fields) {
   const auto checked = [this] {
     check_();
     return true;
@@ -66,7 +66,7 @@ void Relay::send(std::span<const std::byte> piece) {
 }
 
 void Relay::end() {
-  const Answer answer = upload_.answer(kAnswerPatience);
+  const http::Answer answer = upload_.answer(kAnswerPatience);
   if (!answer.ok()) fail(answer);
 }
 
@@ -82,4 +82,4 @@ std::string query_for_next(const std::string& query, const PushTerms& terms) {
   return next + "&member=" + std::to_string(terms.member + 1);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

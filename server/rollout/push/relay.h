@@ -14,7 +14,7 @@
 #include "server/rollout/push/push_ledger.h"
 #include "server/rollout/push/push_peers.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 class Relay {
  public:
@@ -25,21 +25,21 @@ class Relay {
 
   // Call this before the body is read. Errors of begin(), send() and end() name the server; their code corresponds to
   // its status, or is kUnavailable.
-  void begin(const std::string& target, uint64_t bytes, const UploadFields& fields);
+  void begin(const std::string& target, uint64_t bytes, const http::UploadFields& fields);
   void send(std::span<const std::byte> piece);
   // Call this once this server has staged the set. Waits until all later servers have staged it too.
   void end();
 
  private:
-  [[noreturn]] void fail(const Answer& answer) const;
+  [[noreturn]] void fail(const http::Answer& answer) const;
 
   const std::string url_;
-  const AdminClient next_;
+  const http::AdminClient next_;
   const std::function<void()> check_;
-  HttpClient upload_;
+  http::HttpClient upload_;
 };
 
 // The query with which the next server stages the same set, from this server's own query.
 std::string query_for_next(const std::string& query, const PushTerms& terms);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

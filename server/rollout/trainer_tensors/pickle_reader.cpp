@@ -7,7 +7,7 @@
 #include "sconce/check.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 // Maximum number of values on the stack, of marks, and of memoized values.
@@ -482,4 +482,4 @@ std::string Pickle::describe(Value value) const {
   return "a value";
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

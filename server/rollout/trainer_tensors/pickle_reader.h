@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 class Pickle {
  public:
@@ -105,4 +105,4 @@ class Pickle {
   size_t end_ = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

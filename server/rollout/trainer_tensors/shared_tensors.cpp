@@ -11,7 +11,7 @@
 #include "src/support/error_context.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 std::string_view plain_uuid(std::string_view uuid) {
@@ -151,4 +151,4 @@ SharedTensors::Opened SharedTensors::open_device(const TrainerMemory& memory) {
   return {known, memory.offset};
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

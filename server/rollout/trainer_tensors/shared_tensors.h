@@ -11,7 +11,7 @@
 #include "sconce/tensor_files.h"
 #include "server/rollout/trainer_tensors/trainer_tensors.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 // PyTorch counts the users of shared memory, and frees the memory when the count is 0. The destructor releases all
 // references that were read. Construct this object before tensors are read, so that the trainer gets its memory back
@@ -54,4 +54,4 @@ class SharedTensors {
 // UUIDs of the CUDA devices that this process sees.
 std::vector<std::string> visible_uuids();
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -13,7 +13,7 @@
 #include "sconce/check.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 constexpr off_t kHeader = 64;
@@ -90,4 +90,4 @@ bool release_torch_counter(const std::string& name, uint64_t place) noexcept {
   return counted;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 // An object that PyTorch sent, with a reference to it.
 class TorchObject {
@@ -36,4 +36,4 @@ bool release_torch_object(const std::string& name) noexcept;
 // has exited.
 bool release_torch_counter(const std::string& name, uint64_t place) noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

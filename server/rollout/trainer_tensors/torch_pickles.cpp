@@ -11,7 +11,7 @@
 #include "src/support/error_context.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 namespace {
 
@@ -448,4 +448,4 @@ void read_ipc_handles(std::string_view bytes, const NamedHandles& named, std::sp
   });
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

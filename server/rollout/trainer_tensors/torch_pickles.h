@@ -12,7 +12,7 @@
 
 #include "server/rollout/trainer_tensors/trainer_tensors.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 // SGLang, load_format null or "direct": a list of (name, tensor).
 void read_named_tensors(std::string_view pickle, TrainerTensors& to);
@@ -30,4 +30,4 @@ struct NamedHandles {
 void read_ipc_handles(std::string_view pickle, const NamedHandles& named, std::span<const std::string> uuids,
                       TrainerTensors& to);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -8,7 +8,7 @@
 #include "server/support/json/base64.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& sizes) {
   SCONCE_CHECK(sizes.size() <= size_t{Tensor::kMaxRank}, kInvalidArgument, sizes.size(), " dimensions are too many");
@@ -117,4 +117,4 @@ void read_tensor_handles(JsonCursor& json, TrainerTensors& to) {
   json.array("'tensors'", [&](size_t) { read_tensor(json, to); });
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -17,7 +17,7 @@
 #include "server/rollout/trainer_tensors/pickle_reader.h"
 #include "server/support/json_cursor.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 // A storage in PyTorch's terms.
 struct TrainerMemory {
@@ -75,4 +75,4 @@ std::vector<int64_t> row_major_strides(const std::vector<int64_t>& sizes);
 // The array "tensors" of POST .../weights (docs/trainers.md). Appends to `to`. kInvalidArgument.
 void read_tensor_handles(JsonCursor& json, TrainerTensors& to);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

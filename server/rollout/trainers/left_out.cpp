@@ -5,7 +5,7 @@
 
 #include "server/rollout/trainers/trainer_routes.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 const LeftOut kTrainers("trainers", "SCONCE_TRAINERS", {"trainer_timeout"});
@@ -56,4 +56,4 @@ TEXT(compare_checksums)
 #undef TEXT
 
 }  // namespace admin
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -12,7 +12,7 @@
 #include "src/support/error_context.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 constexpr const char* kIndex = "model.safetensors.index.json";
@@ -111,4 +111,4 @@ ModelFolder::ModelFolder(const std::string& directory, const std::string& path) 
                  excerpt(shard), "' does not have");
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -8,7 +8,7 @@
 #include "sconce/weight_sources.h"
 #include "server/rollout/work/weights_dir.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 class ModelFolder {
  public:
@@ -24,4 +24,4 @@ class ModelFolder {
   std::unique_ptr<WeightFile> weights_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -19,7 +19,7 @@
 #include "src/support/parse_number.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace trainer {
 namespace {
 
@@ -80,7 +80,7 @@ bool read_common(JsonCursor& json, std::string_view key, std::string& format, st
 // All shards of the folder are published together, as one update.
 Told from_disk(Rollout& rollout, const AdminRequest& request) {
   refuse_unsigned(rollout);
-  const Query query = query_of(request);
+  const http::Query query = query_of(request);
   std::string path, version, format;
   read_body(request, [&](JsonCursor& json, std::string_view key) {
     if (key != "model_path") return read_common(json, key, format, version);
@@ -90,7 +90,7 @@ Told from_disk(Rollout& rollout, const AdminRequest& request) {
   SCONCE_CHECK(!path.empty(), kInvalidArgument, "'model_path' must be given");
   SCONCE_CHECK(format.empty() || format == "auto" || format == "safetensors", kInvalidArgument,
                "'load_format' must be null, auto or safetensors, got '", excerpt(format), "'");
-  const std::shared_ptr<ServedModel> served = model_of(rollout, query);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, query);
   ModelFolder folder(rollout.config.weights_dir, path);
   TrainerUpdate update(rollout, served, options_of(query, true));
   update.add(folder.weights(), excerpt(path));
@@ -99,7 +99,7 @@ Told from_disk(Rollout& rollout, const AdminRequest& request) {
 
 Told from_tensor(Rollout& rollout, const AdminRequest& request) {
   refuse_unsigned(rollout);
-  const Query query = query_of(request);
+  const http::Query query = query_of(request);
   std::vector<std::string> pickles;
   std::string version, format;
   read_body(request, [&](JsonCursor& json, std::string_view key) {
@@ -119,7 +119,7 @@ Told from_tensor(Rollout& rollout, const AdminRequest& request) {
   TrainerTensors described = tensors_of(rollout);
   const TrainerMemoryRelease release(described);
   flat ? read_flat_bucket(pickles.front(), described) : read_named_tensors(pickles.front(), described);
-  const std::shared_ptr<ServedModel> served = model_of(rollout, query);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, query);
   const SharedTensors shared(described);
   if (rollout.trainer_sessions.has(*served)) {
     rollout.trainer_sessions.add(rollout, served, shared, version);
@@ -132,7 +132,7 @@ Told from_tensor(Rollout& rollout, const AdminRequest& request) {
 
 // A new name makes a new weight version of the same set, so that the version in an answer identifies the name.
 Told new_version(Rollout& rollout, const AdminRequest& request) {
-  const Query query = query_of(request);
+  const http::Query query = query_of(request);
   std::string version;
   read_body(request, [&](JsonCursor& json, std::string_view key) {
     if (key == "new_version") {
@@ -145,7 +145,7 @@ Told new_version(Rollout& rollout, const AdminRequest& request) {
     return true;
   });
   SCONCE_CHECK(!version.empty(), kInvalidArgument, "'new_version' must be given and not empty");
-  const std::shared_ptr<ServedModel> served = model_of(rollout, query);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, query);
   UpdateOptions options;
   options.full = false;
   TrainerUpdate update(rollout, served, options);
@@ -155,18 +155,18 @@ Told new_version(Rollout& rollout, const AdminRequest& request) {
 }
 
 Told paused(Rollout& rollout, const AdminRequest& request) {
-  const Query query = query_of(request);
+  const http::Query query = query_of(request);
   check_body(request);
-  const std::shared_ptr<ServedModel> served = model_of(rollout, query);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, query);
   rollout.trainer_sessions.begin(rollout, served, options_of(query, false), false);
   return {std::string(kNotPaused) + ". Tensors that come before continue_generation are published by it, together",
           {{"status", "ok"}}};
 }
 
 Told continued(Rollout& rollout, const AdminRequest& request) {
-  const Query query = query_of(request);
+  const http::Query query = query_of(request);
   check_body(request);
-  const std::shared_ptr<ServedModel> served = model_of(rollout, query);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, query);
   uint64_t weight_version = 0;
   if (rollout.trainer_sessions.has(*served)) weight_version = rollout.trainer_sessions.finish(*served, {});
   return {weight_version != 0 ? published(weight_version) : "nothing was paused, and no tensors wait to be published",
@@ -176,7 +176,7 @@ Told continued(Rollout& rollout, const AdminRequest& request) {
 // Unlike between pause and continue, a busy model is refused at once.
 Told begun(Rollout& rollout, const AdminRequest& request) {
   refuse_unsigned(rollout);
-  const Query query = query_of(request);
+  const http::Query query = query_of(request);
   std::string version;
   read_body(request, [&](JsonCursor& json, std::string_view key) {
     if (key == "selector") {
@@ -195,7 +195,7 @@ Told begun(Rollout& rollout, const AdminRequest& request) {
 }
 
 Told ended(Rollout& rollout, const AdminRequest& request) {
-  const Query query = query_of(request);
+  const http::Query query = query_of(request);
   check_body(request);
   const uint64_t weight_version = rollout.trainer_sessions.finish(*model_of(rollout, query), {});
   return {weight_version != 0 ? published(weight_version) : "no tensors came, and nothing was published"};
@@ -230,7 +230,7 @@ std::string action_of(const AdminRequest& request) {
 }
 
 Told summed(Rollout& rollout, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = model_of(rollout, query_of(request));
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, query_of(request));
   const std::string action = action_of(request);
   SCONCE_CHECK(action == "checksum", kInvalidArgument, "a GET does the action 'checksum' alone, got '", excerpt(action),
                "'");
@@ -240,12 +240,12 @@ Told summed(Rollout& rollout, const AdminRequest& request) {
 }
 
 Told checked(Rollout& rollout, const AdminRequest& request) {
-  const Query query = query_of(request);
+  const http::Query query = query_of(request);
   const std::string action = action_of(request);
   SCONCE_CHECK(
       action != "reset_tensors", kUnsupported,
       "served weights are not overwritten: an update with ?mode=full is refused unless it has every parameter");
-  const std::shared_ptr<ServedModel> served = model_of(rollout, query);
+  const std::shared_ptr<registry::ServedModel> served = model_of(rollout, query);
   if (action == "snapshot") {
     rollout.weight_checker.snapshot(*served, check_of(rollout));
     return {"the checksums of all tensors are remembered"};
@@ -316,14 +316,14 @@ std::string weight_version(Rollout& rollout, const AdminRequest& request) {
 }
 
 std::string model_info(Rollout& rollout, const AdminRequest& request) {
-  const std::shared_ptr<ServedModel> served = trainer::model_of(rollout, trainer::query_of(request));
+  const std::shared_ptr<registry::ServedModel> served = trainer::model_of(rollout, trainer::query_of(request));
   const std::string& name = served->interface().name;
   return dump(OrderedJson{
       {"model_path", name}, {"served_model_name", name}, {"weight_version", trainer::active_version(*served)}});
 }
 
 std::string weights_by_name(Rollout& rollout, const AdminRequest& request) {
-  const Query query = trainer::query_of(request);
+  const http::Query query = trainer::query_of(request);
   std::string name(query.text("name").value_or(""));
   uint64_t rows = 100;
   if (const auto given = query.text("truncate_size")) {
@@ -346,4 +346,4 @@ std::string weights_by_name(Rollout& rollout, const AdminRequest& request) {
 }
 
 }  // namespace admin
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

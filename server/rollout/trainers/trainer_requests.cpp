@@ -9,32 +9,32 @@
 #include "server/support/json/base64.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server::trainer {
+namespace sconce::server::rollout::trainer {
 
-Query query_of(const AdminRequest& request) {
-  return Query(request.query, {"model", "mode", "ignore", "wait_for_inflight_requests", "clear_cache", "include_dp",
-                               "timeout", "name", "truncate_size"});
+http::Query query_of(const AdminRequest& request) {
+  return http::Query(request.query, {"model", "mode", "ignore", "wait_for_inflight_requests", "clear_cache",
+                                     "include_dp", "timeout", "name", "truncate_size"});
 }
 
 // The model in ?model=NAME, else the only model.
-std::shared_ptr<ServedModel> model_of(Rollout& rollout, const Query& query) {
-  const std::shared_ptr<const Catalog> catalog = rollout.repository.snapshot();
+std::shared_ptr<registry::ServedModel> model_of(Rollout& rollout, const http::Query& query) {
+  const std::shared_ptr<const registry::Catalog> catalog = rollout.repository.snapshot();
   if (const auto name = query.text("model")) return catalog->loaded(*name, {});
-  const std::vector<Catalog::Entry>& entries = catalog->entries();
+  const std::vector<registry::Catalog::Entry>& entries = catalog->entries();
   SCONCE_CHECK(!entries.empty(), kUnavailable, "no model is served");
   if (entries.size() == 1) return catalog->loaded(entries.front().name, {});
   std::string names;
-  for (const Catalog::Entry& entry : entries) names += (names.empty() ? "" : ", ") + entry.name;
+  for (const registry::Catalog::Entry& entry : entries) names += (names.empty() ? "" : ", ") + entry.name;
   SCONCE_FAIL(kInvalidArgument, "several models are served, name one with ?model=NAME: ", excerpt(names));
 }
 
-UpdateOptions options_of(const Query& query, bool full) {
+UpdateOptions options_of(const http::Query& query, bool full) {
   UpdateOptions options;
   read_update_query(query, full, options);
   return options;
 }
 
-std::string active_version(const ServedModel& served) {
+std::string active_version(const registry::ServedModel& served) {
   const WeightSetInfo active = served.model().weight_sets().front();
   return weights_name(active.weight_version, active.label);
 }
@@ -61,4 +61,4 @@ TrainerTensors tensors_of(const Rollout& rollout) {
 
 void refuse_unsigned(const Rollout& rollout) { rollout.signatures.refuse_unsigned("weights from a trainer"); }
 
-}  // namespace sconce::server::trainer
+}  // namespace sconce::server::rollout::trainer

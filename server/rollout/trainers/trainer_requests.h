@@ -12,17 +12,17 @@
 #include "server/rollout/work/admin_request.h"
 #include "server/support/json_cursor.h"
 
-namespace sconce::server::trainer {
+namespace sconce::server::rollout::trainer {
 
 inline constexpr const char* kNotPaused =
     "nothing is paused: requests continue, and each is answered by one complete weight set";
 
 // The query parameters of all these routes.
-Query query_of(const AdminRequest& request);
+http::Query query_of(const AdminRequest& request);
 // The model in ?model=NAME, else the only model.
-std::shared_ptr<ServedModel> model_of(Rollout& rollout, const Query& query);
-UpdateOptions options_of(const Query& query, bool full);
-std::string active_version(const ServedModel& served);
+std::shared_ptr<registry::ServedModel> model_of(Rollout& rollout, const http::Query& query);
+UpdateOptions options_of(const http::Query& query, bool full);
+std::string active_version(const registry::ServedModel& served);
 
 // Unknown members are ignored, as in these servers.
 template <class F>
@@ -46,4 +46,4 @@ TrainerTensors tensors_of(const Rollout& rollout);
 // kForbidden if signatures are required, because trainers send tensors and files without signatures.
 void refuse_unsigned(const Rollout& rollout);
 
-}  // namespace sconce::server::trainer
+}  // namespace sconce::server::rollout::trainer

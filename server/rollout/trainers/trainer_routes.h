@@ -4,7 +4,7 @@
 
 #include "server/rollout/admin_api.h"
 
-namespace sconce::server::admin {
+namespace sconce::server::rollout::admin {
 
 // SGLang: {"success": ..., "message": "..."}, also for failures.
 AdminStart update_from_disk, update_from_tensor, update_version, pause_generation, continue_generation, begin_update,
@@ -16,4 +16,4 @@ AdminText weight_version, model_info, weights_by_name;
 AdminText pause, resume, is_paused, init_transfer, start_update, update_weights, finish_update, shutdown_transfer,
     weight_info, world_size, abort_requests, start_draft_update, compare_checksums;
 
-}  // namespace sconce::server::admin
+}  // namespace sconce::server::rollout::admin

@@ -13,7 +13,7 @@
 #include "server/support/json_document.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace trainer {
 namespace {
 
@@ -81,7 +81,7 @@ std::string init_transfer(Rollout& rollout, const AdminRequest& request) {
 
 std::string start_update(Rollout& rollout, const AdminRequest& request) {
   trainer::refuse_unsigned(rollout);
-  const Query query = trainer::query_of(request);
+  const http::Query query = trainer::query_of(request);
   trainer::check_body(request);
   rollout.trainer_sessions.begin(rollout, trainer::model_of(rollout, query), trainer::options_of(query, false), true);
   return trainer::message("Weight update started");
@@ -89,7 +89,7 @@ std::string start_update(Rollout& rollout, const AdminRequest& request) {
 
 std::string update_weights(Rollout& rollout, const AdminRequest& request) {
   trainer::refuse_unsigned(rollout);
-  const Query query = trainer::query_of(request);
+  const http::Query query = trainer::query_of(request);
   NamedHandles named;
   std::optional<std::string> pickle;
   const bool any = trainer::read_info(request, "update_info", [&](JsonCursor& json, std::string_view key) {
@@ -131,14 +131,14 @@ std::string update_weights(Rollout& rollout, const AdminRequest& request) {
   TrainerTensors described = trainer::tensors_of(rollout);
   const TrainerMemoryRelease release(described);
   read_ipc_handles(*pickle, named, visible_uuids(), described);
-  const std::shared_ptr<ServedModel> served = trainer::model_of(rollout, query);
+  const std::shared_ptr<registry::ServedModel> served = trainer::model_of(rollout, query);
   const SharedTensors shared(described);
   rollout.trainer_sessions.add(rollout, served, shared, {});
   return trainer::message("Weights updated");
 }
 
 std::string finish_update(Rollout& rollout, const AdminRequest& request) {
-  const Query query = trainer::query_of(request);
+  const http::Query query = trainer::query_of(request);
   std::string version;
   trainer::read_body(request, [&](JsonCursor& json, std::string_view key) {
     if (key != "weight_version") return false;
@@ -150,7 +150,7 @@ std::string finish_update(Rollout& rollout, const AdminRequest& request) {
 }
 
 std::string shutdown_transfer(Rollout& rollout, const AdminRequest& request) {
-  const Query query = trainer::query_of(request);
+  const http::Query query = trainer::query_of(request);
   trainer::check_body(request);
   rollout.trainer_sessions.drop(*trainer::model_of(rollout, query), "the trainer shut its weight transfer down");
   return trainer::message("Weight transfer engine shut down");
@@ -175,7 +175,7 @@ std::string start_draft_update(Rollout&, const AdminRequest&) {
 }
 
 std::string compare_checksums(Rollout& rollout, const AdminRequest& request) {
-  const Query query = trainer::query_of(request);
+  const http::Query query = trainer::query_of(request);
   std::string action;
   std::optional<WeightChecker::Checksums> baseline;
   trainer::read_body(request, [&](JsonCursor& json, std::string_view key) {
@@ -206,4 +206,4 @@ std::string compare_checksums(Rollout& rollout, const AdminRequest& request) {
 }
 
 }  // namespace admin
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -17,7 +17,7 @@
 #include "server/support/failure.h"
 #include "server/support/log.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 using Clock = Guards::Clock;
@@ -37,8 +37,8 @@ std::chrono::microseconds left_of(const GuardRecord& record) {
 }
 
 // change: of the stored guard.
-void change_stored(const GuardRecord& record, StoredWeights& stored,
-                   const std::function<void(std::optional<StoredGuard>&)>& change)
+void change_stored(const GuardRecord& record, weights::StoredWeights& stored,
+                   const std::function<void(std::optional<weights::StoredGuard>&)>& change)
     SCONCE_REQUIRES(stored.write_mutex()) {
   const std::string problem = stored.change_guard(record.weight_version, change);
   if (!problem.empty())
@@ -69,7 +69,7 @@ void GuardWatcher::work() {
 }
 
 void GuardWatcher::look_at(const GuardRecord& record) {
-  const std::shared_ptr<ServedModel> served = record.served.lock();
+  const std::shared_ptr<registry::ServedModel> served = record.served.lock();
   const auto end = [&](GuardState state, std::string reason) { rollout_.guards.end(record, state, std::move(reason)); };
   const bool found = served && succeeds([&] { check_served(rollout_, *served); });
   if (served && !found && record.loading) return;  // no other thread can find it yet
@@ -80,7 +80,7 @@ void GuardWatcher::look_at(const GuardRecord& record) {
     if (over(record, *served)) end(GuardState::kEnded, "weight version " + std::to_string(now) + " was published");
     return;
   }
-  if (const std::string reason = passed_bound(record.bounds, record.totals); !reason.empty())
+  if (const std::string reason = weights::passed_bound(record.bounds, record.totals); !reason.empty())
     return roll_back(record, *served, reason);
   if (Clock::now() < record.end) return note(record, *served);
   if (!over(record, *served)) return;
@@ -91,37 +91,37 @@ void GuardWatcher::look_at(const GuardRecord& record) {
            record.totals.p99.count());
 }
 
-void GuardWatcher::note(const GuardRecord& record, const ServedModel& served) {
+void GuardWatcher::note(const GuardRecord& record, const registry::ServedModel& served) {
   const std::chrono::microseconds left = left_of(record);
   const auto every = std::max(record.bounds.window / kNotes, std::chrono::microseconds(std::chrono::seconds(1)));
   if (!record.stored || record.noted - left < every) return;
-  StoredWeights& stored = *served.weights().stored();
+  weights::StoredWeights& stored = *served.weights().stored();
   // While a set is being written, other guards continue; this one is retried later.
   if (!stored.write_mutex().try_lock()) return;
   const MutexLock lock(stored.write_mutex(), std::adopt_lock);
-  change_stored(record, stored, [&](std::optional<StoredGuard>& guard) { guard->left = left; });
+  change_stored(record, stored, [&](std::optional<weights::StoredGuard>& guard) { guard->left = left; });
   rollout_.guards.noted(record, left);
 }
 
 // Removes the stored guard, so that a restart does not continue it. False: a set is being written, so the next check
 // must retry.
-bool GuardWatcher::over(const GuardRecord& record, const ServedModel& served) {
+bool GuardWatcher::over(const GuardRecord& record, const registry::ServedModel& served) {
   if (!record.stored) return true;
-  StoredWeights& stored = *served.weights().stored();
+  weights::StoredWeights& stored = *served.weights().stored();
   if (!stored.write_mutex().try_lock()) return false;
   const MutexLock lock(stored.write_mutex(), std::adopt_lock);
-  change_stored(record, stored, [](std::optional<StoredGuard>& guard) { guard.reset(); });
+  change_stored(record, stored, [](std::optional<weights::StoredGuard>& guard) { guard.reset(); });
   return true;
 }
 
 void GuardWatcher::leave() {
   for (const GuardRecord& record : rollout_.guards.watching()) {
-    const std::shared_ptr<ServedModel> served = record.served.lock();
+    const std::shared_ptr<registry::ServedModel> served = record.served.lock();
     // A device that was lost while the weights were guarded may have been lost because of them.
     if (!record.stored || !served || served->model().failed()) continue;
     succeeds([&] {
       const MutexLock lock(served->weights().stored()->write_mutex());
-      change_stored(record, *served->weights().stored(), [&](std::optional<StoredGuard>& guard) {
+      change_stored(record, *served->weights().stored(), [&](std::optional<weights::StoredGuard>& guard) {
         guard->left = left_of(record);
         guard->instance.clear();
       });
@@ -129,16 +129,16 @@ void GuardWatcher::leave() {
   }
 }
 
-void GuardWatcher::loaded(const std::shared_ptr<ServedModel>& served, const StartingWeights& start) {
-  const ModelSignature& interface = served->interface();
+void GuardWatcher::loaded(const std::shared_ptr<registry::ServedModel>& served, const weights::StartingWeights& start) {
+  const scheduling::ModelSignature& interface = served->interface();
   if (start.guard) {
-    const StoredGuard& guard = *start.guard;
+    const weights::StoredGuard& guard = *start.guard;
     rollout_.guards.begin(served, {start.weight_version, guard.bounds, guard.left, guard.push, true, true});
     log_info("model {} version {}: weight version {} is guarded for {} s more", interface.name, interface.version,
              start.weight_version, std::chrono::ceil<std::chrono::seconds>(start.guard->left).count());
   }
   if (!start.gone_back || start.gone_back->to == 0) return;
-  const StartingWeights::GoneBack& back = *start.gone_back;
+  const weights::StartingWeights::GoneBack& back = *start.gone_back;
   rollout_.guards.rolled_back(served, {back.from, back.guard.bounds, {}, back.guard.push}, back.reason);
   AuditEntry entry =
       audit_of(back.guard.push.empty() ? "rolled_back" : "undone", rollout_, *served, WeightState::kActive);
@@ -152,7 +152,7 @@ void GuardWatcher::loaded(const std::shared_ptr<ServedModel>& served, const Star
   rollout_.admin_threads.run([this, record] { tell_others(*record); }, [](const std::exception_ptr&) {}, [] {});
 }
 
-void GuardWatcher::roll_back(const GuardRecord& record, ServedModel& served, const std::string& reason) {
+void GuardWatcher::roll_back(const GuardRecord& record, registry::ServedModel& served, const std::string& reason) {
   std::string problem;
   {
     const ModelClaims::Claim claim(rollout_.claims, served, "a guard rolls its weights back", {},
@@ -181,7 +181,8 @@ void GuardWatcher::roll_back(const GuardRecord& record, ServedModel& served, con
     rollout_.admin_threads.run([this, record] { tell_others(record); }, [](const std::exception_ptr&) {}, [] {});
 }
 
-void GuardWatcher::audit(const GuardRecord& record, const ServedModel& served, const char* event, std::string reason) {
+void GuardWatcher::audit(const GuardRecord& record, const registry::ServedModel& served, const char* event,
+                         std::string reason) {
   AuditEntry entry = audit_of(event, served);
   entry.push = record.push;
   entry.reason = std::move(reason);
@@ -198,7 +199,7 @@ void GuardWatcher::tell_others(const GuardRecord& record) const {
     std::string problem;
     for (int asks = 0; asks < kAsks && !rollout_.draining; ++asks) {
       if (asks > 0) std::this_thread::sleep_for(kRollbackAgain);
-      const Answer answer = rollout_.peers.ask(*push, i, "POST", "rollback", kRollbackPatience);
+      const http::Answer answer = rollout_.peers.ask(*push, i, "POST", "rollback", kRollbackPatience);
       problem = answer.ok() ? "" : rollout_.peers.reason(answer);
       if (problem.empty()) break;
     }
@@ -211,4 +212,4 @@ void GuardWatcher::tell_others(const GuardRecord& record) const {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -11,7 +11,7 @@
 #include "server/rollout/work/admin_alarm.h"
 #include "server/weights/store/starting_weights.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 class GuardWatcher final : public AdminAlarm {
  public:
@@ -21,21 +21,21 @@ class GuardWatcher final : public AdminAlarm {
 
   // Call this for a loaded model that no other thread can find yet. Continues the guard that the previous process
   // stored, or records that it was rolled back.
-  void loaded(const std::shared_ptr<ServedModel>& served, const StartingWeights& start);
+  void loaded(const std::shared_ptr<registry::ServedModel>& served, const weights::StartingWeights& start);
   // Call this at a normal shutdown. Stores the remaining time of the guards.
   void leave();
 
  private:
   void work() override;
   void look_at(const GuardRecord& record);
-  void note(const GuardRecord& record, const ServedModel& served);
-  bool over(const GuardRecord& record, const ServedModel& served);
-  void roll_back(const GuardRecord& record, ServedModel& served, const std::string& reason);
-  void audit(const GuardRecord& record, const ServedModel& served, const char* event, std::string reason);
+  void note(const GuardRecord& record, const registry::ServedModel& served);
+  bool over(const GuardRecord& record, const registry::ServedModel& served);
+  void roll_back(const GuardRecord& record, registry::ServedModel& served, const std::string& reason);
+  void audit(const GuardRecord& record, const registry::ServedModel& served, const char* event, std::string reason);
   void tell_others(const GuardRecord& record) const;
 
   Rollout& rollout_;
   Mutex looking_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -2,7 +2,7 @@
 
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 void AdminAlarm::ring() noexcept {
   const auto later = [this] { set(TimerQueue::Clock::now() + again_); };
@@ -10,4 +10,4 @@ void AdminAlarm::ring() noexcept {
     later();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

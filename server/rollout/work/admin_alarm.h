@@ -7,7 +7,7 @@
 #include "server/rollout/work/admin_threads.h"
 #include "server/support/timer_queue.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 class AdminAlarm : public TimerQueue::Alarm {
  protected:
@@ -25,4 +25,4 @@ class AdminAlarm : public TimerQueue::Alarm {
   const std::chrono::milliseconds again_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -8,7 +8,7 @@
 #include "server/http/upload.h"
 #include "server/support/request_id.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 struct AdminRequest {
   RequestId id;
@@ -20,8 +20,8 @@ struct AdminRequest {
   bool has_token = false;  // the server checks tokens, and the request has a valid token
   std::string body;        // empty for uploads
 
-  bool head_only = false;  // HEAD
-  UploadSource source;     // the connection, for handlers that read the body or send the answer
+  bool head_only = false;     // HEAD
+  http::UploadSource source;  // the connection, for handlers that read the body or send the answer
   // An upload, whose body the handler reads from the connection.
   bool upload = false;
   bool expects_continue = false;
@@ -38,4 +38,4 @@ struct AdminAnswer {
 // Called once with the answer, on another thread than the connection's. Must not throw.
 using AdminDone = std::function<void(AdminAnswer)>;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -3,7 +3,7 @@
 #include "sconce/check.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 void AdminThreads::run(std::function<void()> work, std::function<void(const std::exception_ptr&)> failed,
                        std::function<void()> abandoned) {
@@ -51,4 +51,4 @@ void AdminThreads::stop() {
   for (std::thread& thread : joinable) thread.join();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -9,7 +9,7 @@
 
 #include "sconce/mutex.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 class AdminThreads {
  public:
@@ -36,4 +36,4 @@ class AdminThreads {
   bool stopping_ SCONCE_GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -16,7 +16,7 @@
 #include "server/support/time_text.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 thread_local const AdminRequest* current = nullptr;
@@ -60,7 +60,8 @@ std::string line_of(const AuditEntry& entry) {
 AuditRequest::AuditRequest(const AdminRequest& request) noexcept : outer_(std::exchange(current, &request)) {}
 AuditRequest::~AuditRequest() { current = outer_; }
 
-AuditLog::AuditLog(UpdateCounters& counters, std::string path) : counters_(counters), path_(std::move(path)) {
+AuditLog::AuditLog(telemetry::UpdateCounters& counters, std::string path)
+    : counters_(counters), path_(std::move(path)) {
   if (!has_file()) return;
   const MutexLock lock(mutex_);
   if (const int problem = open(); problem != 0) {
@@ -127,4 +128,4 @@ std::vector<std::string> AuditLog::last(std::string_view model, size_t most) con
   return texts;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

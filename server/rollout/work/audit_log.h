@@ -16,7 +16,7 @@
 #include "sconce/mutex.h"
 #include "server/telemetry/update_counters.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 struct AdminRequest;
 
@@ -47,7 +47,7 @@ class AuditRequest {
 class AuditLog {
  public:
   // counters: outlives the log, and counts entries that could not be written. path: empty: no file.
-  explicit AuditLog(UpdateCounters& counters, std::string path = {});
+  explicit AuditLog(telemetry::UpdateCounters& counters, std::string path = {});
   ~AuditLog();
   AuditLog(const AuditLog&) = delete;
   AuditLog& operator=(const AuditLog&) = delete;
@@ -66,7 +66,7 @@ class AuditLog {
   int write(std::string_view line) noexcept SCONCE_REQUIRES(mutex_);
   int open() noexcept SCONCE_REQUIRES(mutex_);
 
-  UpdateCounters& counters_;
+  telemetry::UpdateCounters& counters_;
   const std::string path_;
   mutable Mutex mutex_;
   int descriptor_ SCONCE_GUARDED_BY(mutex_) = -1;
@@ -74,4 +74,4 @@ class AuditLog {
   std::deque<Entry> entries_ SCONCE_GUARDED_BY(mutex_);
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -8,7 +8,7 @@
 #include "sconce/check.h"
 #include "server/http/transport.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 // Delay until a shutdown is noticed while the client reads nothing.
@@ -39,4 +39,4 @@ void Download::send(std::span<const std::byte> bytes, const std::function<void()
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

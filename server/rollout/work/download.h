@@ -8,14 +8,16 @@
 #include <functional>
 #include <span>
 
-namespace sconce::server {
-
+namespace sconce::server::http {
 class Transport;
+}  // namespace sconce::server::http
+
+namespace sconce::server::rollout {
 
 class Download {
  public:
   // idle: maximum time in which the client reads nothing.
-  Download(Transport& transport, std::chrono::microseconds idle) : transport_(transport), idle_(idle) {}
+  Download(http::Transport& transport, std::chrono::microseconds idle) : transport_(transport), idle_(idle) {}
 
   // Sends all bytes. kCancelled if the client disconnected, kDeadlineExceeded. Calls `check` now and every 50 ms while
   // the client reads nothing, and passes on its exceptions.
@@ -23,9 +25,9 @@ class Download {
   uint64_t sent() const noexcept { return sent_; }
 
  private:
-  Transport& transport_;
+  http::Transport& transport_;
   const std::chrono::microseconds idle_;
   uint64_t sent_ = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -5,14 +5,14 @@
 
 #include "sconce/check.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
-uint64_t failures_in_model(const ServedModel& served) {
-  return served.statistics().totals().failures_by_reason[static_cast<size_t>(FailureReason::kBackend)];
+uint64_t failures_in_model(const registry::ServedModel& served) {
+  return served.statistics().totals().failures_by_reason[static_cast<size_t>(scheduling::FailureReason::kBackend)];
 }
 
-GuardRecord record_of(const std::shared_ptr<ServedModel>& served, Guards::Watch watch) {
+GuardRecord record_of(const std::shared_ptr<registry::ServedModel>& served, Guards::Watch watch) {
   GuardRecord record;
   record.served = served;
   record.model = served->interface().name;
@@ -25,7 +25,7 @@ GuardRecord record_of(const std::shared_ptr<ServedModel>& served, Guards::Watch 
   record.loading = watch.loading;
   record.noted = watch.left;
   record.failures_before = failures_in_model(*served);
-  record.counts = std::make_shared<GuardCounts>(watch.weight_version);
+  record.counts = std::make_shared<weights::GuardCounts>(watch.weight_version);
   return record;
 }
 
@@ -38,10 +38,10 @@ const char* guard_state_name(GuardState state) noexcept {
 
 void Guards::on_begin(std::function<void()> hook) { hook_ = std::move(hook); }
 
-std::shared_ptr<GuardCounts> Guards::add(GuardRecord record) {
+std::shared_ptr<weights::GuardCounts> Guards::add(GuardRecord record) {
   const MutexLock lock(mutex_);
   std::erase_if(records_, [](const GuardRecord& other) { return other.served.expired(); });
-  const std::shared_ptr<ServedModel> served = record.served.lock();
+  const std::shared_ptr<registry::ServedModel> served = record.served.lock();
   const auto last = std::find_if(records_.begin(), records_.end(),
                                  [&](const GuardRecord& other) { return other.served.lock() == served; });
   if (record.state == GuardState::kWatching) served->answers().add(record.counts);
@@ -49,17 +49,17 @@ std::shared_ptr<GuardCounts> Guards::add(GuardRecord record) {
     records_.push_back(std::move(record));
     return nullptr;
   }
-  std::shared_ptr<GuardCounts> before = last->state == GuardState::kWatching ? last->counts : nullptr;
+  std::shared_ptr<weights::GuardCounts> before = last->state == GuardState::kWatching ? last->counts : nullptr;
   *last = std::move(record);
   return before;
 }
 
-void Guards::begin(const std::shared_ptr<ServedModel>& served, Watch watch) {
+void Guards::begin(const std::shared_ptr<registry::ServedModel>& served, Watch watch) {
   if (const auto before = add(record_of(served, std::move(watch)))) served->answers().remove(*before);
   if (hook_) hook_();
 }
 
-void Guards::rolled_back(const std::shared_ptr<ServedModel>& served, Watch watch, std::string reason) {
+void Guards::rolled_back(const std::shared_ptr<registry::ServedModel>& served, Watch watch, std::string reason) {
   GuardRecord record = record_of(served, std::move(watch));
   record.state = GuardState::kRolledBack;
   record.reason = std::move(reason);
@@ -79,7 +79,7 @@ void Guards::noted(const GuardRecord& record, std::chrono::microseconds left) {
     if (own.counts == record.counts) own.noted = left;
 }
 
-void Guards::check_over(const ServedModel& served) const {
+void Guards::check_over(const registry::ServedModel& served) const {
   const std::optional<GuardRecord> record = find(served);
   if (!record || record->state != GuardState::kWatching || record->weight_version != served.model().weight_version())
     return;
@@ -89,7 +89,7 @@ void Guards::check_over(const ServedModel& served) const {
 }
 
 void Guards::end(const GuardRecord& record, GuardState state, std::string reason) {
-  const std::shared_ptr<ServedModel> served = record.served.lock();
+  const std::shared_ptr<registry::ServedModel> served = record.served.lock();
   if (served) served->answers().remove(*record.counts);
   const MutexLock lock(mutex_);
   for (GuardRecord& own : records_) {
@@ -103,13 +103,13 @@ void Guards::end(const GuardRecord& record, GuardState state, std::string reason
   }
 }
 
-GuardTotals Guards::totals_of(const GuardRecord& record) {
+weights::GuardTotals Guards::totals_of(const GuardRecord& record) {
   if (record.state != GuardState::kWatching) return record.totals;
-  const std::shared_ptr<ServedModel> served = record.served.lock();
+  const std::shared_ptr<registry::ServedModel> served = record.served.lock();
   return record.counts->totals(served ? failures_in_model(*served) - record.failures_before : 0);
 }
 
-std::optional<GuardRecord> Guards::find(const ServedModel& served) const {
+std::optional<GuardRecord> Guards::find(const registry::ServedModel& served) const {
   const MutexLock lock(mutex_);
   for (const GuardRecord& record : records_) {
     if (record.served.lock().get() != &served) continue;
@@ -131,4 +131,4 @@ std::vector<GuardRecord> Guards::watching() const {
   return found;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

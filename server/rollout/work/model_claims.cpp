@@ -6,12 +6,13 @@
 #include "sconce/check.h"
 #include "server/registry/model_weights.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
-ModelClaims::Claim::Claim(ModelClaims& claims, const ServedModel& model, std::string what,
+ModelClaims::Claim::Claim(ModelClaims& claims, const registry::ServedModel& model, std::string what,
                           std::chrono::milliseconds patience, By by)
     : claims_(claims), model_(&model) {
-  Shadow& shadow = model.weights().shadow();  // throws for a pipeline, which has no shadow and nothing to claim
+  weights::Shadow& shadow =
+      model.weights().shadow();  // throws for a pipeline, which has no shadow and nothing to claim
   enter(std::move(what), patience, by);
   shadow.weights_change();
 }
@@ -30,7 +31,7 @@ void ModelClaims::Claim::enter(std::string what, std::chrono::milliseconds patie
   SCONCE_CHECK(fresh, kBusy, "the model is busy: ", it->second.what);
 }
 
-bool ModelClaims::claimed(const ServedModel& model) const {
+bool ModelClaims::claimed(const registry::ServedModel& model) const {
   const MutexLock lock(mutex_);
   return claims_.contains(&model);
 }
@@ -42,4 +43,4 @@ ModelClaims::Claim::~Claim() {
   claims_.ended_.notify_all();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

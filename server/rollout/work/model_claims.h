@@ -15,7 +15,7 @@
 #include "sconce/mutex.h"
 #include "server/registry/served_model.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 class ModelClaims {
  public:
@@ -26,8 +26,8 @@ class ModelClaims {
    public:
     // what: the text for errors of others, "its replicas are being changed". kBusy with the text of the other claim, if
     // that lasts longer than `patience`. A request waits for the server's own claim for up to kPatience.
-    Claim(ModelClaims& claims, const ServedModel& model, std::string what, std::chrono::milliseconds patience = {},
-          By by = By::kRequest);
+    Claim(ModelClaims& claims, const registry::ServedModel& model, std::string what,
+          std::chrono::milliseconds patience = {}, By by = By::kRequest);
     ~Claim();
     Claim(const Claim&) = delete;
     Claim& operator=(const Claim&) = delete;
@@ -36,10 +36,10 @@ class ModelClaims {
     void enter(std::string what, std::chrono::milliseconds patience, By by);
 
     ModelClaims& claims_;
-    const ServedModel* const model_;
+    const registry::ServedModel* const model_;
   };
 
-  bool claimed(const ServedModel& model) const;
+  bool claimed(const registry::ServedModel& model) const;
 
  private:
   static constexpr std::chrono::milliseconds kPatience{10'000};
@@ -50,7 +50,7 @@ class ModelClaims {
 
   mutable Mutex mutex_;
   ConditionVariable ended_;
-  std::map<const ServedModel*, Claimed> claims_ SCONCE_GUARDED_BY(mutex_);
+  std::map<const registry::ServedModel*, Claimed> claims_ SCONCE_GUARDED_BY(mutex_);
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -3,7 +3,7 @@
 #include "sconce/check.h"
 #include "server/support/enum_name.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 constexpr const char* kShutdown = "the server is shutting down";
@@ -193,4 +193,4 @@ void OperationLog::stop() {
   for (const auto& record : records_) record->cancel(kShutdown);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

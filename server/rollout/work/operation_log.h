@@ -19,7 +19,7 @@
 #include "server/support/failure.h"
 #include "server/telemetry/update_counters.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 // One weight update, shown by GET /v2/admin/operations/ID.
 class Operation {
@@ -125,7 +125,7 @@ const char* phase_name(Operation::Phase phase) noexcept;  // "receiving"
 class OperationLog {
  public:
   // counters: outlives the log.
-  explicit OperationLog(UpdateCounters& counters) : counters_(counters) {}
+  explicit OperationLog(telemetry::UpdateCounters& counters) : counters_(counters) {}
   OperationLog(const OperationLog&) = delete;
   OperationLog& operator=(const OperationLog&) = delete;
 
@@ -149,7 +149,7 @@ class OperationLog {
  private:
   static constexpr size_t kMaxFinished = 64;
 
-  UpdateCounters& counters_;
+  telemetry::UpdateCounters& counters_;
   std::function<void(const Operation&)> told_;
   std::atomic<bool> ending_{false};
   mutable Mutex mutex_;
@@ -158,4 +158,4 @@ class OperationLog {
   std::deque<std::shared_ptr<Operation>> records_ SCONCE_GUARDED_BY(mutex_);
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

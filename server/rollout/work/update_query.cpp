@@ -3,14 +3,14 @@
 #include "sconce/check.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 void add_ignored(std::string_view name, UpdateOptions& options) {
   SCONCE_CHECK(!name.empty(), kInvalidArgument, "a name in 'ignore' is empty");
   options.ignore.emplace_back(name);
 }
 
-void read_update_query(const Query& query, bool full, UpdateOptions& options) {
+void read_update_query(const http::Query& query, bool full, UpdateOptions& options) {
   const std::string_view mode = query.text("mode").value_or(full ? "full" : "partial");
   SCONCE_CHECK(mode == "full" || mode == "partial", kInvalidArgument, "parameter mode must be full or partial, got '",
                excerpt(mode), "'");
@@ -25,4 +25,4 @@ void read_update_query(const Query& query, bool full, UpdateOptions& options) {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -2,14 +2,14 @@
 
 #include <utility>
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
-UpdateRecord update_record(const Operation& over) {
+telemetry::UpdateRecord update_record(const Operation& over) {
   const auto time_of = [](double seconds) {
     return std::chrono::duration_cast<Operation::Clock::duration>(std::chrono::duration<double>(seconds));
   };
   Operation::View view = over.view();
-  UpdateRecord record;
+  telemetry::UpdateRecord record;
   record.model = over.model;
   record.version = std::to_string(over.version);
   record.label = over.label;
@@ -22,8 +22,8 @@ UpdateRecord update_record(const Operation& over) {
   record.start = record.end - time_of(view.seconds);
   for (size_t i = 0; i < view.phase_seconds.size(); ++i)
     record.phases.push_back({phase_name(static_cast<Operation::Phase>(i)), time_of(view.phase_seconds[i])});
-  record.parent = TraceParent::parse(view.traceparent);
+  record.parent = telemetry::TraceParent::parse(view.traceparent);
   return record;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

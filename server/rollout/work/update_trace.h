@@ -4,9 +4,9 @@
 #include "server/rollout/work/operation_log.h"
 #include "server/telemetry/otlp/otlp_spans.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 // Call this directly after the operation has ended.
-UpdateRecord update_record(const Operation& over);
+telemetry::UpdateRecord update_record(const Operation& over);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -13,7 +13,7 @@
 #include "sconce/check.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 namespace {
 
 // O_NONBLOCK: opening a FIFO must not block.
@@ -78,4 +78,4 @@ WeightsFile::WeightsFile(const std::string& directory, const std::string& name) 
   path_ = "/proc/self/fd/" + std::to_string(fd_.get());
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

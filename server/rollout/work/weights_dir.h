@@ -6,7 +6,7 @@
 
 #include "server/support/files/descriptor.h"
 
-namespace sconce::server {
+namespace sconce::server::rollout {
 
 // An open file. `path` refers to it through its descriptor, so it always refers to the checked file, even if the name
 // now refers to another file.
@@ -29,4 +29,4 @@ class WeightsFile {
 // descriptor, or -1 with errno.
 int open_stepwise(int directory, const std::string& name);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::rollout

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 constexpr double kForget = 1.0 / 64;  // how fast the sums decay, per run
@@ -36,4 +36,4 @@ BatchPace::nanoseconds BatchPace::delay() const noexcept {
 
 size_t BatchPace::enough() const noexcept { return std::max<size_t>(static_cast<size_t>(around_ / 2), 1); }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 class BatchPace {
  public:
@@ -29,4 +29,4 @@ class BatchPace {
   double around_ = 0;  // number of requests running or waiting
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -5,7 +5,7 @@
 #include "sconce/check.h"
 #include "sconce/sizes/size_relations.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 // Maximum batch size if neither package nor settings set one.
@@ -102,4 +102,4 @@ BatchPolicy batch_policy(const ModelSignature& model, const ModelConfig& config)
   return policy;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -12,7 +12,7 @@
 #include "server/scheduling/signature/model_signature.h"
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 struct BatchPolicy {
   int64_t max_rows = 1;            // maximum batch size; 1: each request runs alone
@@ -43,4 +43,4 @@ inline bool has_sequences(const ModelSignature& model, const ModelConfig& config
 // The maximum batch size if a trial finds no reason against it; 1 if no trial is needed.
 int64_t rows_to_try(const ModelSignature& model, const ModelConfig& config);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -8,7 +8,7 @@
 #include "sconce/check.h"
 #include "sconce/device_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 // After this number of runs, memory is freed of which they used less than half.
@@ -93,4 +93,4 @@ void keep_outputs(std::span<Tensor> outputs) {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -8,7 +8,7 @@
 #include "server/scheduling/batching/request_queue.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 class BatchTensors {
  public:
@@ -33,4 +33,4 @@ class BatchTensors {
 // Copies outputs that the model's next run may overwrite, because they are buffers that the model writes.
 void keep_outputs(std::span<Tensor> outputs);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -8,7 +8,7 @@
 #include "sconce/check.h"
 #include "server/scheduling/batching/joined_rows.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 constexpr std::chrono::microseconds kPoll{50};
@@ -391,4 +391,4 @@ void Batcher::end(Execution& execution, std::chrono::nanoseconds time) noexcept 
   out_.fetch_sub(1);  // the batcher may be destroyed from here on
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

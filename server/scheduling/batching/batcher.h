@@ -23,7 +23,7 @@
 #include "server/scheduling/batching/request_queue.h"
 #include "server/support/timer_queue.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 // The run of a batch.
 class BatchRun : public RunRequest {
@@ -130,4 +130,4 @@ class Batcher final : private TimerQueue::Alarm {
   int64_t replicas_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

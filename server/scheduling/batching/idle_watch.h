@@ -12,7 +12,7 @@
 
 #include "sconce/mutex.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 class IdleWatch {
  public:
@@ -50,4 +50,4 @@ class IdleWatch {
   const std::function<void()> wake_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 constexpr int64_t kProbation = 8;  // number of runs before short runs are trusted
@@ -68,4 +68,4 @@ void InlinePolicy::ran(nanoseconds time, size_t requests, bool queued, size_t by
   add(requests_, static_cast<int64_t>(requests));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 class InlinePolicy {
  public:
@@ -46,4 +46,4 @@ class InlinePolicy {
   std::atomic<bool> deciding_{false};
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

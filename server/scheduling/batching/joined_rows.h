@@ -5,7 +5,7 @@
 
 #include "sconce/model.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 // The result for a run of both requests, with the parts of both: the longer list of the largest numbers; unreduced rows
 // if one of them needs these; no last rows if one of them wants none or those of another output.
@@ -16,4 +16,4 @@ inline OutputRows joined(const OutputRows& a, const OutputRows& b) noexcept {
           {.parts = a.rows.parts + b.rows.parts, .largest = whole ? 0 : std::max(a.rows.largest, b.rows.largest)}};
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -4,7 +4,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 // Maximum number of requests that are considered for one run.
@@ -200,4 +200,4 @@ void RequestQueue::take(size_t share, std::vector<QueuedRequest*>& run) noexcept
   for (QueuedRequest* request : run) remove(*request);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

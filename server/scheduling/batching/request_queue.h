@@ -14,7 +14,7 @@
 #include "sconce/tensor.h"
 #include "server/scheduling/batching/batch_policy.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 // A step of a pipeline's run, for a trace. `begun` is zero if the step did not start.
 struct StepTime {
@@ -141,4 +141,4 @@ class RequestQueue {
   Clock::time_point first_deadline_ = Clock::time_point::max();  // the earliest deadline
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

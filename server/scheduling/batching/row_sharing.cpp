@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 struct Words {
@@ -40,4 +40,4 @@ const char* name_of(RowSharing::By by) noexcept { return words_of(by).name; }
 
 const char* text_of(RowSharing::By by) noexcept { return words_of(by).text; }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

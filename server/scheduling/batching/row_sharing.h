@@ -16,7 +16,7 @@
 #include "server/scheduling/signature/model_signature.h"
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 struct RowSharing {
   enum class By : int8_t { kNothing, kExport, kSource, kSetting };
@@ -35,4 +35,4 @@ const char* name_of(RowSharing::By by) noexcept;
 // For the log: "proved by sconce.export".
 const char* text_of(RowSharing::By by) noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

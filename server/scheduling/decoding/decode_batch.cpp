@@ -10,7 +10,7 @@
 #include "server/scheduling/decoding/row_tensors.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 // `spent` of a row whose state is useless: more steps than any row does.
@@ -406,4 +406,4 @@ void DecodeBatch::ring() noexcept {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -31,7 +31,7 @@
 #include "server/scheduling/signature/model_signature.h"
 #include "server/support/timer_queue.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 class DecodeBatch final : private TimerQueue::Alarm {
  public:
@@ -90,4 +90,4 @@ class DecodeBatch final : private TimerQueue::Alarm {
   uint64_t tickets_ SCONCE_GUARDED_BY(mutex_) = 0;  // number of steps so far
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

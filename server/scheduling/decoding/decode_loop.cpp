@@ -12,7 +12,7 @@
 #include "server/scheduling/signature/recorded_strides.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 // Maximum number of tokens that wait for a streaming consumer.
@@ -395,4 +395,4 @@ void DecodeLoop::clear() noexcept {
   told_ = {};
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

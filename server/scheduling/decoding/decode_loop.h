@@ -26,7 +26,7 @@
 #include "server/scheduling/decoding/pick.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 class DecodeLoop final : private QueuedRequest {
  public:
@@ -127,4 +127,4 @@ class DecodeLoop final : private QueuedRequest {
   size_t made_ = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

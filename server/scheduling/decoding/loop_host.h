@@ -11,7 +11,7 @@
 #include "server/scheduling/signature/model_signature.h"
 #include "server/scheduling/statistics.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 class LoopHost {
  public:
@@ -39,4 +39,4 @@ class LoopHost {
   virtual const char* why_end() const noexcept = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -8,7 +8,7 @@
 #include "src/support/error_context.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 bool is_number(DType dtype) noexcept { return dtype == DType::kInt64 || dtype == DType::kInt32; }
@@ -200,4 +200,4 @@ LoopPlan plan_loop(const LoopSpec& spec, const ModelSignature& model, bool seque
   return LoopPlanner(spec, model).plan(sequences);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

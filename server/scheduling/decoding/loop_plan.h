@@ -10,7 +10,7 @@
 #include "server/scheduling/decoding/loop_spec.h"
 #include "server/scheduling/signature/model_signature.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 struct LoopPlan {
   struct Feed {
@@ -80,4 +80,4 @@ struct LoopRequest {
 // model lacks; dtypes, ranks and sizes; inputs that two members fill; state that loops would share.
 LoopPlan plan_loop(const LoopSpec& spec, const ModelSignature& model, bool sequences);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -8,7 +8,7 @@
 #include "src/support/error_context.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 // Maximum number of tokens of an answer; an answer in one piece needs memory for all of them.
@@ -142,4 +142,4 @@ LoopSpec read_loop(std::string_view text, std::string origin) {
   return spec;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

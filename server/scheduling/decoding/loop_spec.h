@@ -12,7 +12,7 @@
 
 #include "server/scheduling/decoding/pick.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 constexpr size_t kMaxStopTokens = 1000;  // of a loop, or of a request
 constexpr int64_t kMaxLoopRows = 4096;
@@ -44,4 +44,4 @@ struct LoopSpec {
 // kInvalidArgument names the member and the file.
 LoopSpec read_loop(std::string_view text, std::string origin);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -9,7 +9,7 @@
 #include "sconce/device_memory.h"
 #include "server/support/json/small_floats.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 uint64_t mixed(uint64_t x) noexcept {  // splitmix64
@@ -204,4 +204,4 @@ int64_t Picker::draw_kept(double largest, const PickOptions& options, double num
   return choices_[last].token;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -11,7 +11,7 @@
 
 #include "sconce/tensor.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 struct PickOptions {
   double temperature = 1;  // 0: always the largest logit; of equal ones, the first
@@ -56,4 +56,4 @@ class Picker {
   std::vector<Choice> choices_;  // most probable first
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

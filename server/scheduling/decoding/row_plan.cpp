@@ -7,7 +7,7 @@
 #include "server/scheduling/signature/recorded_strides.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 // Sizes of an input in a run of all rows. whole: all sizes but the first are the model's; else each row has one number.
@@ -71,4 +71,4 @@ void plan_rows(const LoopSpec& spec, const ModelSignature& model, LoopPlan& plan
   if (plan.count) plan.idle_steps = std::min(plan.idle_steps, plan.count->below - plan.count->from);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

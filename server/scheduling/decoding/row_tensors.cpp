@@ -7,7 +7,7 @@
 #include "sconce/check.h"
 #include "server/scheduling/batching/batch_tensors.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 RowTensors::RowTensors(const ModelSignature& model, const LoopPlan& plan)
     : model_(model), plan_(plan), blocks_(model.inputs.size()), outputs_(model.outputs.size()) {
@@ -90,4 +90,4 @@ void RowTensors::show(size_t row, std::span<Tensor> outputs) const {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -13,7 +13,7 @@
 #include "server/scheduling/signature/model_signature.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 // Used by one thread at a time.
 class RowTensors {
@@ -46,4 +46,4 @@ class RowTensors {
   std::vector<Tensor> inputs_, outputs_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

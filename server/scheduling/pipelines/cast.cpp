@@ -9,7 +9,7 @@
 #include "sconce/float_types.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 template <class T>
@@ -96,4 +96,4 @@ Tensor cast(const Tensor& from, DType dtype) {
   return to;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

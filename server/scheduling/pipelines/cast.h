@@ -3,7 +3,7 @@
 
 #include "sconce/tensor.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 // True for booleans, integers, float16, bfloat16, float32 and float64.
 bool is_castable(DType dtype) noexcept;
@@ -13,4 +13,4 @@ bool is_castable(DType dtype) noexcept;
 // tensor; both dtypes must be castable. kOutOfMemory.
 Tensor cast(const Tensor& from, DType dtype);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -10,7 +10,7 @@
 #include "src/support/error_context.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 std::string shape_text(const std::vector<Dim>& dims) {
@@ -360,4 +360,4 @@ PipelinePlan plan_pipeline(const PipelineSpec& spec, std::string name, int64_t v
   return PipelinePlanner(spec, members).plan(std::move(name), version);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

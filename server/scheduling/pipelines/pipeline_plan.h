@@ -12,7 +12,7 @@
 #include "server/scheduling/pipelines/pipeline_spec.h"
 #include "server/scheduling/signature/model_signature.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 struct PipelinePlan {
   struct Input {
@@ -38,4 +38,4 @@ struct PipelinePlan {
 PipelinePlan plan_pipeline(const PipelineSpec& spec, std::string name, int64_t version,
                            std::span<const ModelSignature* const> members);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -7,7 +7,7 @@
 #include "src/support/error_context.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 constexpr size_t kMaxSteps = 256;
@@ -145,4 +145,4 @@ PipelineSpec pipeline_of(const TritonConfig& config, std::string origin) {
   return spec;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

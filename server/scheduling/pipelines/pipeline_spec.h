@@ -12,7 +12,7 @@
 #include "sconce/dtype.h"
 #include "server/scheduling/triton/model_config.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 struct PipelineSpec {
   // An input or output of the whole pipeline. Its optional members are checked against the models.
@@ -46,4 +46,4 @@ PipelineSpec read_pipeline(std::string_view text, std::string origin);
 // Triton's ensemble as a pipeline. kInvalidArgument.
 PipelineSpec pipeline_of(const TritonConfig& config, std::string origin);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -12,7 +12,7 @@
 #include "server/support/log.h"
 #include "src/runner/dummy_inputs.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -380,4 +380,4 @@ InvarianceFinding try_rows(Model& model, const ModelSignature& interface, int64_
   return BatchInvarianceCheck(model, interface, most_rows, effort).find();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

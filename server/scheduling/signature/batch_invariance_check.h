@@ -6,7 +6,7 @@
 #include "sconce/model.h"
 #include "server/scheduling/signature/model_signature.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 enum class RowEffort : int8_t {
   kAsTimed,  // fewer rows if a row takes long
@@ -29,4 +29,4 @@ enum class RowEffort : int8_t {
 InvarianceFinding try_rows(Model& model, const ModelSignature& interface, int64_t most_rows,
                            RowEffort effort = RowEffort::kAsTimed);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -1,6 +1,6 @@
 #include "server/scheduling/signature/body_bound.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 // Bytes of a request in addition to the values of its inputs.
@@ -39,4 +39,4 @@ uint64_t most_body_bytes(const ModelSignature& model) {
   return bytes;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -4,10 +4,10 @@
 #include "sconce/package.h"
 #include "server/support/enum_name.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 constexpr const char* constant_type_name(ConstantType type) noexcept {
-  return name_of(type, {"unknown", "parameter", "buffer", "tensor_constant", "folded"});
+  return server::name_of(type, {"unknown", "parameter", "buffer", "tensor_constant", "folded"});
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

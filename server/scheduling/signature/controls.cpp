@@ -6,7 +6,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 template <class T>
@@ -73,4 +73,4 @@ void fill_control_idle(const ControlInput& control, const Tensor& tensor) {
     fill_flag(control, false, tensor);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

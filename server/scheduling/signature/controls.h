@@ -8,7 +8,7 @@
 
 #include "sconce/tensor.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 // A client's name for a sequence: a number or a text. If both are empty, there is none.
 struct SequenceId {
@@ -48,4 +48,4 @@ void fill_control(const ControlInput& control, const SequenceParameters& step, c
 // Likewise for a row without a step: not READY, of no sequence.
 void fill_control_idle(const ControlInput& control, const Tensor& tensor);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

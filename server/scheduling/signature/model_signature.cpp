@@ -7,7 +7,7 @@
 #include "sconce/check.h"
 #include "sconce/sizes/size_relations.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 // The JSON and wire form of a complex tensor has one additional dimension.
@@ -127,4 +127,4 @@ void ModelSignature::observe_outputs(const OutputProbe& probe) {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -12,7 +12,7 @@
 #include "server/scheduling/signature/controls.h"
 #include "server/scheduling/signature/names.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 struct TensorInterface {
   std::optional<DType> dtype;  // nullopt: not recorded
@@ -89,4 +89,4 @@ std::optional<DType> dtype_from_oip(std::string_view datatype) noexcept;
 // Dimensions in v2's form, with the last dimension of 2 for complex tensors.
 std::vector<int64_t> oip_shape(const TensorSpec& spec);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

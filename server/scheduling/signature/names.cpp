@@ -4,7 +4,7 @@
 #include "server/support/json_cursor.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 bool has_keys(const SpecNode& node) noexcept {
@@ -81,4 +81,4 @@ std::string TensorNames::list() const {
   return text;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

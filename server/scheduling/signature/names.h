@@ -13,7 +13,7 @@
 
 #include "sconce/package.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 class TensorNames {
  public:
@@ -47,4 +47,4 @@ class TensorNames {
   std::unordered_map<std::string, size_t, Hash, std::equal_to<>> index_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

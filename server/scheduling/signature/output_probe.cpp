@@ -2,7 +2,7 @@
 
 #include "src/runner/dummy_inputs.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 OutputProbe::Run run_on(Model& model, const ModelSignature& interface, DummySizes sizes) {
@@ -33,4 +33,4 @@ OutputProbe probe_outputs(Model& model, const ModelSignature& interface) {
   return probe;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

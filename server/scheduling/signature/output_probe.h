@@ -4,7 +4,7 @@
 #include "sconce/model.h"
 #include "server/scheduling/signature/model_signature.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 // Whether runs on zeros may describe the outputs. False for a model on a device, and for a model that writes its
 // buffers.
@@ -14,4 +14,4 @@ bool probes_outputs(const ModelSignature& interface, DeviceType device) noexcept
 // run on zeros.
 OutputProbe probe_outputs(Model& model, const ModelSignature& interface);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

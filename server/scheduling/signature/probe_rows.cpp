@@ -8,7 +8,7 @@
 #include "server/support/cpp_type.h"
 #include "src/support/hash.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 constexpr double kFar = 1000;  // factor between ordinary rows and larger or smaller ones
@@ -134,4 +134,4 @@ bool fill_rows(const Tensor& input, size_t ordinal, int64_t first, int64_t count
   });
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

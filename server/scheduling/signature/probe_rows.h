@@ -6,7 +6,7 @@
 #include "sconce/package.h"
 #include "sconce/tensor.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 // Kinds of floating-point rows. Integers and booleans are 0 and 1, which are valid indices of most tables; the kinds
 // differ in the share of ones.
@@ -40,4 +40,4 @@ struct RowStyle {
 bool fill_rows(const Tensor& input, size_t ordinal, int64_t first, int64_t count, const ProbeRow& row,
                const RowStyle& style, const ValueBounds& bounds);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

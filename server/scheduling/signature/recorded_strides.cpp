@@ -6,7 +6,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 bool lies_as_recorded(const Tensor& tensor, const TensorSpec& spec) noexcept {
   if (tensor.is_contiguous()) return row_major_is_recorded(tensor.sizes(), spec);
@@ -95,4 +95,4 @@ Tensor copy_in_recorded_strides(const std::byte* values, IntSpan sizes, DType dt
   return in_recorded_strides(std::move(copy), spec, scratch);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -5,7 +5,7 @@
 #include "sconce/tensor.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 // Whether a contiguous tensor of these sizes has the strides that the package recorded for the input.
 bool row_major_is_recorded(IntSpan sizes, const TensorSpec& spec) noexcept;
@@ -24,4 +24,4 @@ Tensor laid_as_recorded(const Tensor& tensor, const TensorSpec& spec, TensorScra
 Tensor copy_in_recorded_strides(const std::byte* values, IntSpan sizes, DType dtype, const TensorSpec& spec,
                                 TensorScratch& scratch);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -9,7 +9,7 @@
 #include "server/support/json/tensor_json.h"
 #include "server/support/memory/request_memory.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 template <class T>
@@ -157,4 +157,4 @@ bool row_is_steady(const RowAlone& alone, const RowTolerance& tolerance) {
   return true;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

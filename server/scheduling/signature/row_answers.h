@@ -10,7 +10,7 @@
 #include "sconce/tensor.h"
 #include "server/scheduling/signature/model_signature.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 struct RowAnswers {
   struct Output {
@@ -53,4 +53,4 @@ bool row_is_steady(const RowAlone& alone, const RowTolerance& tolerance);
 // Half a unit in the last place of 1; 0 for dtypes that are not floating-point or have 8 bits.
 double rounding_unit(DType dtype) noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -5,7 +5,7 @@
 #include "sconce/check.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 std::string text_of(std::string_view datatype, const std::vector<int64_t>& shape) {
@@ -105,4 +105,4 @@ void take_names(const TritonConfig& config, ModelSignature& interface) {
   interface.output_names = named(config.outputs, batched, interface.output_names, interface.outputs, "output");
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -8,7 +8,7 @@
 #include "src/support/excerpt.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 template <class... Parts>
@@ -542,4 +542,4 @@ TritonConfig read_triton_config(std::string_view text, const std::filesystem::pa
   return config;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 struct TritonTensor {
   std::string name;
@@ -68,4 +68,4 @@ struct TritonConfig {
 // folder: of the model, for files named in the text. kInvalidArgument names the line.
 TritonConfig read_triton_config(std::string_view text, const std::filesystem::path& folder);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

@@ -6,7 +6,7 @@
 #include "sconce/check.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 constexpr int kMaxNesting = 32;
@@ -226,4 +226,4 @@ class TextFormatReader {
 
 TextMessage parse_text_format(std::string_view text) { return TextFormatReader(text).all(); }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

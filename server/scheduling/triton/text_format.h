@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 struct TextField;
 
@@ -26,4 +26,4 @@ struct TextField {
 // kInvalidArgument names the line. Nesting is limited to 32 messages, the text to 1 MiB and 65536 fields.
 TextMessage parse_text_format(std::string_view text);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

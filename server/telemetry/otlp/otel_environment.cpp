@@ -12,7 +12,7 @@
 #include "server/telemetry/otlp/otlp_json.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 struct OtelVariable {
@@ -22,7 +22,7 @@ struct OtelVariable {
 };
 
 void check_endpoint(const ServerConfig& config) { (void)parse_otlp_url(config.otlp); }
-void check_certificate(const ServerConfig& config) { (void)checked_tls(config.otlp_ca, {}, {}); }
+void check_certificate(const ServerConfig& config) { (void)http::checked_tls(config.otlp_ca, {}, {}); }
 void check_resource(const ServerConfig& config) { (void)otlp_resource(config); }
 void check_above_0(std::chrono::microseconds value) {
   SCONCE_CHECK(value.count() > 0, kInvalidArgument, "must be above 0");
@@ -108,4 +108,4 @@ OtelProblems read_otel_environment(ServerConfig& config, const std::function<con
   return problems;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

@@ -9,7 +9,7 @@
 
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 // Problems of the variables; empty: none.
 struct OtelProblems {
@@ -20,4 +20,4 @@ struct OtelProblems {
 // lookup: returns a variable's value, null if unset. Sources that are read later override these.
 OtelProblems read_otel_environment(ServerConfig& config, const std::function<const char*(const char*)>& lookup);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

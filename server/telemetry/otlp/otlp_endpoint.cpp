@@ -12,7 +12,7 @@
 #include "src/support/excerpt.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 using std::chrono::seconds;
@@ -88,10 +88,10 @@ bool read_partial_success(std::string_view text, OtlpPush& push) {
 
 }  // namespace
 
-AdminServer parse_otlp_url(std::string_view url) {
+http::AdminServer parse_otlp_url(std::string_view url) {
   SCONCE_CHECK(url.find("://") != std::string_view::npos, kInvalidArgument,
                "setting otlp: expected a URL such as http://collector:4318, or off, got '", excerpt(url), "'");
-  return parse_server(url, url.starts_with("https:") ? "443" : "80", "setting otlp: ");
+  return http::parse_server(url, url.starts_with("https:") ? "443" : "80", "setting otlp: ");
 }
 
 std::vector<std::string> read_otlp_headers(const std::string& path) {
@@ -119,7 +119,7 @@ std::vector<std::string> read_otlp_headers(const std::string& path) {
   return fields;
 }
 
-OtlpPush judge_otlp(const Answer& answer) {
+OtlpPush judge_otlp(const http::Answer& answer) {
   constexpr std::array kRetryable = {429, 502, 503, 504};
   OtlpPush push;
   if (answer.ok()) {
@@ -168,7 +168,7 @@ OtlpEndpoint::OtlpEndpoint(const ServerConfig& config)
       timeout_(config.otlp_timeout),
       server_(parse_otlp_url(url_)) {
   (void)read_otlp_headers(headers_file_);
-  if (server_.tls) tls_ = checked_tls(config.otlp_ca, {}, {});
+  if (server_.tls) tls_ = http::checked_tls(config.otlp_ca, {}, {});
 }
 
 OtlpPush OtlpEndpoint::push(const std::string& path, std::string_view body, const std::function<void()>& check) {
@@ -176,14 +176,15 @@ OtlpPush OtlpEndpoint::push(const std::string& path, std::string_view body, cons
   const Clock::time_point end = Clock::now() + timeout_;
   OtlpPush push;
   const std::string problem = problem_of([&] {
-    HttpRequest request;
+    http::HttpRequest request;
     request.url = server_.url(path);
     request.fields = read_otlp_headers(headers_file_);
     if (std::none_of(request.fields.begin(), request.fields.end(), is_content_type))
       request.fields.emplace_back("Content-Type: application/json");
     request.body = body;
     request.direct = request.repeatable = true;
-    if (!client_) client_.emplace(tls_, HttpLimits{.connect = std::chrono::ceil<std::chrono::milliseconds>(timeout_)});
+    if (!client_)
+      client_.emplace(tls_, http::HttpLimits{.connect = std::chrono::ceil<std::chrono::milliseconds>(timeout_)});
     push = judge_otlp(client_->ask(request, [&] {
       SCONCE_CHECK(Clock::now() < end, kUnavailable, "no answer within otlp_timeout");
       check();
@@ -197,4 +198,4 @@ OtlpPush OtlpEndpoint::push(const std::string& path, std::string_view body, cons
   return push;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

@@ -12,10 +12,10 @@
 #include "server/http/client/admin_client.h"
 #include "server/support/config.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 // "http://collector:4318", "https://gateway/otlp"; the default port is the scheme's. kInvalidArgument.
-AdminServer parse_otlp_url(std::string_view url);
+http::AdminServer parse_otlp_url(std::string_view url);
 // NAME: VALUE on each line; # starts a comment. As fields of an HttpRequest. kIo, kInvalidArgument; errors do not show
 // values.
 std::vector<std::string> read_otlp_headers(const std::string& path);
@@ -28,7 +28,7 @@ struct OtlpPush {
   uint64_t rejected = 0;  // rejected spans or data points of a partial success; 0 with a message: a warning
 };
 // Interprets an answer by the OTLP specification.
-OtlpPush judge_otlp(const Answer& answer);
+OtlpPush judge_otlp(const http::Answer& answer);
 
 // The delay before retry number `tries`, from 1. random: from 0 to 1.
 std::chrono::milliseconds otlp_pause(int tries, std::optional<std::chrono::seconds> retry_after,
@@ -45,9 +45,9 @@ class OtlpEndpoint {
  private:
   const std::string url_, headers_file_;
   const std::chrono::microseconds timeout_;
-  const AdminServer server_;
-  ClientTls tls_;
-  std::optional<HttpClient> client_;  // since the first push
+  const http::AdminServer server_;
+  http::ClientTls tls_;
+  std::optional<http::HttpClient> client_;  // since the first push
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

@@ -9,7 +9,7 @@
 #include "server/support/log.h"
 #include "server/telemetry/otlp/otlp_json.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 // Limits of queued data; the batch that is being pushed is in addition.
@@ -24,7 +24,7 @@ size_t bytes_of(const TraceRecord& record) {
   // Bytes of a span as JSON, without texts of its client.
   constexpr size_t kSpan = 256;
   size_t bytes = kSpan + record.method_and_path.size() + record.request_id.size();
-  for (const TraceTensor& tensor : record.tensors) bytes += kSpan + tensor.data.size() + tensor.name.size();
+  for (const codecs::TraceTensor& tensor : record.tensors) bytes += kSpan + tensor.data.size() + tensor.name.size();
   return bytes;
 }
 
@@ -238,4 +238,4 @@ void OtlpExporter::run() noexcept {
   counters_.count(OtlpCounters::kLost, waiting_spans_);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

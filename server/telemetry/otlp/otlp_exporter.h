@@ -20,7 +20,7 @@
 #include "server/telemetry/otlp/otlp_spans.h"
 #include "server/telemetry/trace_record.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 class OtlpExporter {
  public:
@@ -96,4 +96,4 @@ class OtlpExporter {
   std::thread thread_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

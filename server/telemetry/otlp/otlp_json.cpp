@@ -14,7 +14,7 @@
 #include "server/weights/store/peer_weights.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 // The version of the semantic conventions that defines the names.
@@ -48,10 +48,13 @@ OrderedJson otlp_flag(std::string_view key, bool value) { return {{"key", key}, 
 std::string otlp_nanos(std::chrono::nanoseconds since_1970) { return std::to_string(since_1970.count()); }
 
 std::string otlp_resource(const ServerConfig& config) {
-  std::vector<std::pair<std::string, std::string>> texts = {
-      {"service.name", "sconce"},       {"service.version", version()},       {"service.instance.id", instance_name()},
-      {"telemetry.sdk.name", "sconce"}, {"telemetry.sdk.version", version()}, {"telemetry.sdk.language", "cpp"},
-      {"host.name", host_name()}};
+  std::vector<std::pair<std::string, std::string>> texts = {{"service.name", "sconce"},
+                                                            {"service.version", version()},
+                                                            {"service.instance.id", weights::instance_name()},
+                                                            {"telemetry.sdk.name", "sconce"},
+                                                            {"telemetry.sdk.version", version()},
+                                                            {"telemetry.sdk.language", "cpp"},
+                                                            {"host.name", host_name()}};
   const auto set = [&](std::string_view key, std::string value) {
     const auto known = std::find_if(texts.begin(), texts.end(), [&](const auto& text) { return text.first == key; });
     if (known != texts.end()) {
@@ -65,7 +68,7 @@ std::string otlp_resource(const ServerConfig& config) {
     const std::string_view key = trim(std::string_view(assignment).substr(0, equals));
     SCONCE_CHECK(equals != std::string::npos && !key.empty(), kInvalidArgument,
                  "setting otlp_resource: expected NAME=VALUE, got '", excerpt(assignment), "'");
-    set(key, percent_decoded(trim(std::string_view(assignment).substr(equals + 1))));
+    set(key, http::percent_decoded(trim(std::string_view(assignment).substr(equals + 1))));
   }
   if (!config.otlp_service.empty()) set("service.name", config.otlp_service);
   OrderedJson attributes = OrderedJson::array();
@@ -83,4 +86,4 @@ std::string metrics_request(std::string_view resource, std::string_view items) {
   return request_of("resourceMetrics", "scopeMetrics", "metrics", resource, items);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

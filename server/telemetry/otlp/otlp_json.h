@@ -9,7 +9,7 @@
 #include "server/support/config.h"
 #include "server/support/json_document.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 OrderedJson otlp_text(std::string_view key, std::string_view value);
 OrderedJson otlp_integer(std::string_view key, int64_t value);
@@ -24,4 +24,4 @@ std::string otlp_resource(const ServerConfig& config);
 std::string spans_request(std::string_view resource, std::string_view items);
 std::string metrics_request(std::string_view resource, std::string_view items);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

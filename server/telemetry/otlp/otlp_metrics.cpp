@@ -8,7 +8,7 @@
 
 #include "server/telemetry/otlp/otlp_json.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 // UCUM unit, from the suffix of the name.
@@ -139,4 +139,4 @@ std::string OtlpMetrics::document(const std::function<void(MetricSink&)>& fill, 
   return text;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

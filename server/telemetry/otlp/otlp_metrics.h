@@ -12,7 +12,7 @@
 
 #include "server/telemetry/metrics.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 class OtlpMetrics {
  public:
@@ -35,4 +35,4 @@ class OtlpMetrics {
   AllSeries series_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

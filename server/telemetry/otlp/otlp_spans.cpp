@@ -6,7 +6,7 @@
 #include "server/telemetry/metrics.h"
 #include "server/telemetry/otlp/otlp_json.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 using Clock = TraceRecord::Clock;
@@ -71,7 +71,7 @@ void describe_request(const TraceRecord& record, OrderedJson& span) {
   span["status"] = failed ? OrderedJson{{"code", kErrorStatus}} : OrderedJson::object();
 }
 
-OrderedJson event_of(const TraceRecord& record, const TraceTensor& tensor, std::chrono::nanoseconds epoch) {
+OrderedJson event_of(const TraceRecord& record, const codecs::TraceTensor& tensor, std::chrono::nanoseconds epoch) {
   OrderedJson attributes =
       OrderedJson::array({otlp_text("tensor.name", tensor.name), otlp_text("tensor.dtype", tensor.datatype),
                           otlp_text("tensor.shape", tensor.shape), otlp_text("tensor.data", tensor.data)});
@@ -89,7 +89,7 @@ std::string otlp_spans(const TraceRecord& record, std::chrono::nanoseconds epoch
                              spans[0].start, spans[0].end);
   describe_request(record, root);
   if (!record.tensors.empty()) root["events"] = OrderedJson::array();
-  for (const TraceTensor& tensor : record.tensors) root["events"].push_back(event_of(record, tensor, epoch));
+  for (const codecs::TraceTensor& tensor : record.tensors) root["events"].push_back(event_of(record, tensor, epoch));
   std::string text = dump(root);
   const Place inner{record.trace_id, record.span_id, false, epoch};
   for (size_t i = 1; i < spans.size(); ++i) {
@@ -137,4 +137,4 @@ size_t count_spans(const UpdateRecord& record) noexcept {
                                            [](const UpdateRecord::Phase& phase) { return phase.time.count() > 0; }));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

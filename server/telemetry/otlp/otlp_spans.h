@@ -9,7 +9,7 @@
 
 #include "server/telemetry/trace_record.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 // One finished weight update.
 struct UpdateRecord {
@@ -34,4 +34,4 @@ std::string otlp_spans(const UpdateRecord& record, std::chrono::nanoseconds epoc
 size_t count_spans(const TraceRecord& record);
 size_t count_spans(const UpdateRecord& record) noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

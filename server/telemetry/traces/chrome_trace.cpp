@@ -6,7 +6,7 @@
 
 #include "server/support/json_document.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 void append_chrome(std::string& text, const TraceRecord& record, std::chrono::nanoseconds epoch, bool first,
                    uint64_t row) {
@@ -39,7 +39,7 @@ void append_chrome(std::string& text, const TraceRecord& record, std::chrono::na
     if (!span.model.empty()) event["args"] = {{"model", span.model}};
     put(event);
   }
-  for (const TraceTensor& tensor : record.tensors) {
+  for (const codecs::TraceTensor& tensor : record.tensors) {
     OrderedJson described = {
         {"name", tensor.name}, {"data", tensor.data}, {"shape", tensor.shape}, {"dtype", tensor.datatype}};
     if (tensor.truncated) described["truncated"] = true;
@@ -54,4 +54,4 @@ void append_chrome(std::string& text, const TraceRecord& record, std::chrono::na
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

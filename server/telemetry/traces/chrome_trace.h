@@ -7,10 +7,10 @@
 
 #include "server/telemetry/trace_record.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 // first: the record is the first of its file. epoch: the steady clock's zero, since 1970. row: the record's "tid".
 void append_chrome(std::string& text, const TraceRecord& record, std::chrono::nanoseconds epoch, bool first,
                    uint64_t row);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

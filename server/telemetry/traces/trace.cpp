@@ -12,7 +12,7 @@
 #include "src/support/excerpt.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 using Json = OrderedJson;
@@ -93,7 +93,7 @@ void Tracer::record(TraceRecord record) {
   std::shared_ptr<const TraceRecord>
       light;  // without tensors, because many records with tensors would need too much memory
   if (!record.tensors.empty()) {
-    std::vector<TraceTensor> tensors = std::exchange(record.tensors, {});
+    std::vector<codecs::TraceTensor> tensors = std::exchange(record.tensors, {});
     light = std::make_shared<const TraceRecord>(record);
     record.tensors = std::move(tensors);
   }
@@ -204,4 +204,4 @@ void Tracer::change(std::string_view model, std::string_view body) {
   update_enabled();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

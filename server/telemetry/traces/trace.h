@@ -21,7 +21,7 @@
 #include "server/telemetry/traces/trace_ring.h"
 #include "server/telemetry/traces/trace_writer.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 class Tracer {
  public:
@@ -85,4 +85,4 @@ class Tracer {
   OtlpExporter* exporter_ = nullptr;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 bool TraceFile::open(const std::string& path) noexcept {
   close();
@@ -37,4 +37,4 @@ void TraceFile::close() noexcept {
   if (is_open()) ::close(std::exchange(descriptor_, -1));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 class TraceFile {
  public:
@@ -27,4 +27,4 @@ class TraceFile {
   int64_t bytes_ = 0;  // bytes of complete pieces
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

@@ -4,7 +4,7 @@
 
 #include "server/support/json_document.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 OrderedJson ring_document_of(const TraceRecord& record, std::chrono::nanoseconds epoch) {
@@ -49,4 +49,4 @@ std::string TraceRing::document(std::string_view model, size_t limit, std::chron
   return dump(list);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

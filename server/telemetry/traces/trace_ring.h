@@ -11,7 +11,7 @@
 #include "sconce/mutex.h"
 #include "server/telemetry/trace_record.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 class TraceRing {
  public:
@@ -28,4 +28,4 @@ class TraceRing {
   size_t next_ SCONCE_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

@@ -13,7 +13,7 @@
 #include "server/telemetry/otlp/otlp_spans.h"
 #include "server/telemetry/traces/chrome_trace.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 // Maximum number of queued records.
@@ -46,7 +46,7 @@ void TraceWriter::number_files(uint64_t records_each) {
 
 void TraceWriter::add(std::shared_ptr<const TraceRecord> record) {
   size_t bytes = 0;
-  for (const TraceTensor& tensor : record->tensors) bytes += tensor.data.size();
+  for (const codecs::TraceTensor& tensor : record->tensors) bytes += tensor.data.size();
   {
     const MutexLock lock(mutex_);
     if (waiting_.size() >= kMaxWaiting || (bytes > 0 && waiting_bytes_ + bytes > kMaxWaitingBytes)) {
@@ -130,4 +130,4 @@ void TraceWriter::note(bool written) {
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

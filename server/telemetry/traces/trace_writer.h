@@ -15,7 +15,7 @@
 #include "server/telemetry/trace_record.h"
 #include "server/telemetry/traces/trace_file.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 
 class TraceWriter {
  public:
@@ -63,4 +63,4 @@ class TraceWriter {
   std::thread thread_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

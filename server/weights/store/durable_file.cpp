@@ -11,7 +11,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 // Maximum bytes per call, below the limit of Linux.
@@ -75,4 +75,4 @@ std::string read_small_file(int directory, const std::string& path, const std::s
   }
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

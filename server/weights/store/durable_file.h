@@ -8,7 +8,7 @@
 
 #include "server/support/files/descriptor.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 class DurableFile {
  public:
@@ -36,4 +36,4 @@ void sync_directory(int directory, const std::string& path);
 // The whole content of a small file; kNotFound if it does not exist, kIo.
 std::string read_small_file(int directory, const std::string& path, const std::string& name);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 struct GuardBounds {
   std::chrono::microseconds window{};  // duration of the guard; zero: no guard
@@ -13,4 +13,4 @@ struct GuardBounds {
   std::chrono::microseconds p99{};     // maximum 99th percentile of the answer time; zero: no limit
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

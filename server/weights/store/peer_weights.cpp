@@ -19,20 +19,20 @@
 #include "server/weights/store/set_fit.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 // An unreachable peer must not delay the start.
 constexpr std::chrono::seconds kAskPatience{5}, kReadPatience{30};
 
 struct Peer {
-  AdminServer server;
+  http::AdminServer server;
   uint64_t weight_version = 0;
   std::string problem;  // why it cannot be used
 };
 
 std::string target_of(const StartingModel& start, const char* rest) {
-  return admin_path(start.name, std::to_string(start.version)) + "/weights" + rest;
+  return http::admin_path(start.name, std::to_string(start.version)) + "/weights" + rest;
 }
 
 // Reads a set of the answer. 0: not the active one, or without its version.
@@ -50,8 +50,8 @@ uint64_t active_version_in(JsonCursor& json) {
   return active ? weight_version : 0;
 }
 
-void ask(const StartingModel& start, const AdminClient& client, Peer& peer) {
-  const Answer answer = client.get(target_of(start, ""), &start.ending);
+void ask(const StartingModel& start, const http::AdminClient& client, Peer& peer) {
+  const http::Answer answer = client.get(target_of(start, ""), &start.ending);
   if (!answer.ok()) {
     peer.problem = answer.reason();
     return;
@@ -101,17 +101,17 @@ class FittingUpdate final : public WeightUpdate {
 };
 
 // Takes over the peer's active set. Throws the reason of a failure.
-void take(const StartingModel& start, const AdminClient& client, uint64_t newer_than) {
+void take(const StartingModel& start, const http::AdminClient& client, uint64_t newer_than) {
   std::unique_ptr<FittingUpdate> update;
   std::unique_ptr<WeightStream> stream;
   uint64_t weight_version = 0;
   std::string label, digest;
-  const auto begin = [&](const AnswerHead& head, uint64_t bytes) {
+  const auto begin = [&](const http::AnswerHead& head, uint64_t bytes) {
     std::string number = head.field("sconce-weight-version");
     if (number.empty()) number = head.field("sconce-generation");  // deprecated, of a server of the release before
     std::from_chars(number.data(), number.data() + number.size(), weight_version);
     SCONCE_CHECK(weight_version > newer_than, kFailedPrecondition, "its weights are no longer newer");
-    label = percent_decoded(head.field("sconce-weights-label"));
+    label = http::percent_decoded(head.field("sconce-weights-label"));
     digest = head.field("sconce-weights-digest");
     update = std::make_unique<FittingUpdate>(start.model.begin_update({.full = false, .label = label}),
                                              start.model.constants());
@@ -126,7 +126,7 @@ void take(const StartingModel& start, const AdminClient& client, uint64_t newer_
       bytes = bytes.subspan(some);
     }
   };
-  const Answer answer = client.download(target_of(start, "/active"), begin, write, &start.ending);
+  const http::Answer answer = client.download(target_of(start, "/active"), begin, write, &start.ending);
   SCONCE_CHECK(answer.ok(), kIo, answer.reason());
   stream->end();
   update->finish();
@@ -140,21 +140,21 @@ void take(const StartingModel& start, const AdminClient& client, uint64_t newer_
 }
 
 std::optional<std::string> take_newest(const StartingModel& start, uint64_t newer_than) {
-  const std::string token = read_token(start.config.weights_from_token_file);
-  std::optional<ClientTls> tls;
+  const std::string token = http::read_token(start.config.weights_from_token_file);
+  std::optional<http::ClientTls> tls;
   std::vector<Peer> peers;
   for (const std::string& text : split(start.config.weights_from, ',')) {
-    const AdminServer named = parse_admin_server(text);
+    const http::AdminServer named = http::parse_admin_server(text);
     if (named.tls && !tls)
-      tls = checked_tls(start.config.weights_from_ca, start.config.weights_from_certificate,
-                        start.config.weights_from_key);
+      tls = http::checked_tls(start.config.weights_from_ca, start.config.weights_from_certificate,
+                              start.config.weights_from_key);
     const std::string problem = problem_of([&] {
-      for (AdminServer& server : every_address(named)) peers.push_back({std::move(server), 0, {}});
+      for (http::AdminServer& server : http::every_address(named)) peers.push_back({std::move(server), 0, {}});
     });
     if (!problem.empty()) peers.push_back({named, 0, problem});
   }
-  const auto client_of = [&](const AdminServer& server, std::chrono::seconds patience) {
-    return AdminClient(server, token, patience, tls.value_or(ClientTls()));
+  const auto client_of = [&](const http::AdminServer& server, std::chrono::seconds patience) {
+    return http::AdminClient(server, token, patience, tls.value_or(http::ClientTls()));
   };
   {
     std::vector<std::future<void>> running;
@@ -210,4 +210,4 @@ const std::string& instance_name() {
   return name;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

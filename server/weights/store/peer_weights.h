@@ -7,7 +7,7 @@
 
 #include "server/weights/store/starting_weights.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 // Queries all addresses of the setting's host. Publishes the newest set of a ready peer whose weight version is higher
 // than `newer_than` and whose constants are the model's, with the peer's version and label. Returns the peer's name;
@@ -17,4 +17,4 @@ std::optional<std::string> take_peer_weights(const StartingModel& start, uint64_
 // A random name of this process. A server uses it to recognise itself among its peers.
 const std::string& instance_name();
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -8,7 +8,7 @@
 #include "server/support/trim.h"
 #include "src/support/hex.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 constexpr std::string_view kLine = "hmac-sha256 ";
@@ -55,4 +55,4 @@ std::string_view Seal::opened(std::string_view sealed, std::string_view place, c
   return text;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -7,7 +7,7 @@
 
 #include "sconce/weight_sources.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 class Seal {
  public:
@@ -26,4 +26,4 @@ class Seal {
   std::string key_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -7,7 +7,7 @@
 #include "sconce/tensor.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 std::string type_of(DType dtype, const std::vector<int64_t>& shape) {
@@ -36,4 +36,4 @@ std::string misfit(std::span<const WeightEntry> set, std::span<const ConstantSpe
   return {};
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -14,7 +14,7 @@
 #include "src/support/error_context.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 std::string named(const StoredSet& set) {
@@ -252,4 +252,4 @@ StartingWeights start_weights(const StartingModel& start) {
   return result;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

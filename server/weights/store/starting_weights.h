@@ -13,7 +13,7 @@
 #include "server/support/config.h"
 #include "server/weights/store/weight_store.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 struct StartingModel {
   const std::string& name;
@@ -22,7 +22,7 @@ struct StartingModel {
   const ModelConfig& config;
   StoredWeights* stored;            // null: no store
   const std::atomic<bool>& ending;  // aborts the download of a peer's weights
-  const SignatureRule& signatures;
+  const signing::SignatureRule& signatures;
 };
 
 struct StartingWeights {
@@ -52,4 +52,4 @@ void leave_watch(StoredWeights& stored);
 // Throws if the file of setting `weights` cannot be used. Problems of peers and stored sets are logged.
 StartingWeights start_weights(const StartingModel& start);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

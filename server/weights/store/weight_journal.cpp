@@ -9,7 +9,7 @@
 #include "server/support/json_document.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 constexpr uint64_t kFormat = 1;
@@ -218,4 +218,4 @@ Journal parse_journal(std::string_view text, const std::string& where) {
   return journal;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -12,7 +12,7 @@
 
 #include "server/weights/store/guard_bounds.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 // The publisher of a set.
 struct PublishedBy {
@@ -70,4 +70,4 @@ std::string journal_text(const Journal& journal);
 // Errors call the text `where`: kCorruptPackage, kInvalidArgument.
 Journal parse_journal(std::string_view text, const std::string& where);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -22,7 +22,7 @@
 #include "src/support/hex.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 namespace fs = std::filesystem;
@@ -305,4 +305,4 @@ std::shared_ptr<StoredWeights> WeightStore::of(const std::string& model, int64_t
   return stored;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -29,7 +29,7 @@
 #include "server/weights/store/seal.h"
 #include "server/weights/store/weight_journal.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 // The stored sets of one version of a model. Thread-safe.
 class StoredWeights {
@@ -129,4 +129,4 @@ class WeightStore {
   std::map<std::pair<std::string, int64_t>, std::shared_ptr<StoredWeights>> models_ SCONCE_GUARDED_BY(mutex_);
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -7,7 +7,7 @@
 #include "server/support/memory/request_memory.h"
 #include "server/weights/validation/element_order.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 // a, b: row-major.
@@ -59,4 +59,4 @@ void add_answers(std::span<const Tensor> active, std::span<const Tensor> other, 
   for (size_t i = 0; i < active.size(); ++i) add_answer(active[i], other[i], batched, to[i]);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

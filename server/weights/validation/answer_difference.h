@@ -8,7 +8,7 @@
 #include "sconce/difference.h"
 #include "sconce/tensor.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 // Sums over any number of requests. A row is a vector along the last dimension, unless that is the batch; its argmax is
 // the first NaN, or else the first of the largest elements.
@@ -30,4 +30,4 @@ struct OutputDifference {
 void add_answers(std::span<const Tensor> active, std::span<const Tensor> other, bool batched,
                  std::vector<OutputDifference>& to);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

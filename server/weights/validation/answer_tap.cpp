@@ -5,7 +5,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 bool on_host(std::span<const Tensor> tensors) noexcept {
   return std::all_of(tensors.begin(), tensors.end(), [](const Tensor& tensor) {
@@ -40,4 +40,4 @@ void AnswerTap::remove(const AnswerWatcher& watcher) noexcept {
                  std::memory_order_relaxed);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -12,7 +12,7 @@
 #include "sconce/model.h"
 #include "sconce/mutex.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 // Valid during the call.
 struct SeenAnswer {
@@ -50,4 +50,4 @@ class AnswerTap {
   Watchers watchers_ SCONCE_GUARDED_BY(mutex_);
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

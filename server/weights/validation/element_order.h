@@ -7,7 +7,7 @@
 
 #include "sconce/float_types.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 // The type in which an element is read. The bytes of a bool may have any value.
 template <class T>
@@ -36,4 +36,4 @@ int64_t argmax(const Stored<T>* row, int64_t size, int64_t stride = 1) noexcept 
   return at;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

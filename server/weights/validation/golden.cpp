@@ -12,7 +12,7 @@
 #include "server/support/time_text.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -20,12 +20,14 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMaxGoldenFailures = 8;
 
 // Copies the inputs, because a model may write them.
-std::vector<Tensor> inputs_of(const GoldenRequest& request, const ModelSignature& interface, TensorScratch& scratch) {
+std::vector<Tensor> inputs_of(const GoldenRequest& request, const scheduling::ModelSignature& interface,
+                              TensorScratch& scratch) {
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const Tensor& recorded = request.inputs[i];
-    inputs.push_back(copy_in_recorded_strides(static_cast<const std::byte*>(recorded.data()), recorded.sizes(),
-                                              recorded.dtype(), interface.spec.inputs[i], scratch));
+    inputs.push_back(scheduling::copy_in_recorded_strides(static_cast<const std::byte*>(recorded.data()),
+                                                          recorded.sizes(), recorded.dtype(), interface.spec.inputs[i],
+                                                          scratch));
   }
   return inputs;
 }
@@ -34,8 +36,9 @@ bool is_of_the_set(ErrorCode code) noexcept {
   return code == ErrorCode::kModelFailed || code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnsupported;
 }
 
-std::optional<GoldenVerdict::Failure> judge_one(const GoldenRequest& request, const ModelSignature& interface,
-                                                Rehearsal& rehearsal, const GoldenTolerance& tolerance) {
+std::optional<GoldenVerdict::Failure> judge_one(const GoldenRequest& request,
+                                                const scheduling::ModelSignature& interface, Rehearsal& rehearsal,
+                                                const GoldenTolerance& tolerance) {
   TensorScratch scratch;
   std::vector<Tensor> outputs(interface.outputs.size());
   const std::exception_ptr problem =
@@ -61,7 +64,7 @@ std::string text_of(const GoldenVerdict::Failure& failure) {
 
 }  // namespace
 
-GoldenVerdict Golden::judge(const ModelSignature& interface, Rehearsal& rehearsal, GoldenVerdict verdict,
+GoldenVerdict Golden::judge(const scheduling::ModelSignature& interface, Rehearsal& rehearsal, GoldenVerdict verdict,
                             const std::function<void()>& check) {
   verdict.requests = file_.requests.size();
   // The share is a decimal fraction, and its double may exceed it in the last place.
@@ -128,4 +131,4 @@ OrderedJson golden_json(const Golden& golden) {
   return json;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -14,7 +14,7 @@
 #include "server/support/json_document.h"
 #include "server/weights/validation/golden_file.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 struct GoldenVerdict {
   struct Failure {
@@ -40,7 +40,7 @@ class Golden {
   // Runs every request on the set, one after the other. `verdict` identifies the set. Calls `check` before each request
   // and passes on its exceptions. A run that fails in the model, or whose inputs the model refuses, counts against the
   // set. Other errors give no verdict: kOutOfMemory, kDevice, kUnavailable.
-  GoldenVerdict judge(const ModelSignature& interface, Rehearsal& rehearsal, GoldenVerdict verdict,
+  GoldenVerdict judge(const scheduling::ModelSignature& interface, Rehearsal& rehearsal, GoldenVerdict verdict,
                       const std::function<void()>& check);
   std::optional<GoldenVerdict> last() const;
   // Number of verdicts so far.
@@ -59,4 +59,4 @@ OrderedJson verdict_json(const GoldenVerdict& verdict);
 // The members of GET .../golden.
 OrderedJson golden_json(const Golden& golden);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

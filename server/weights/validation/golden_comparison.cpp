@@ -10,7 +10,7 @@
 #include "server/weights/validation/element_order.h"
 #include "src/support/element_walk.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 template <class T>
@@ -139,4 +139,4 @@ std::optional<GoldenMismatch> compare_golden(const Tensor& expected, const Tenso
   });
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -7,7 +7,7 @@
 
 #include "sconce/tensor.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 struct GoldenTolerance {
   // A floating-point or complex element passes if |got - expected| <= atol + rtol * |expected|, an integer if
@@ -31,4 +31,4 @@ struct GoldenMismatch {
 std::optional<GoldenMismatch> compare_golden(const Tensor& expected, const Tensor& got,
                                              const GoldenTolerance& tolerance);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -18,7 +18,7 @@
 #include "src/support/error_context.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 struct TensorName {
@@ -95,13 +95,13 @@ Tensor read_tensor(WeightFile& file, size_t entry) {
 
 class Reader {
  public:
-  Reader(const ModelSignature& interface, std::vector<GoldenRequest>& requests)
+  Reader(const scheduling::ModelSignature& interface, std::vector<GoldenRequest>& requests)
       : interface_(interface), requests_(requests) {}
 
   void add(WeightFile& file, size_t entry) {
     const WeightEntry& described = file.entries()[entry];
     const TensorName name = split_name(described.name);
-    const TensorNames& names = name.is_input ? interface_.input_names : interface_.output_names;
+    const scheduling::TensorNames& names = name.is_input ? interface_.input_names : interface_.output_names;
     const std::optional<size_t> index = names.find(name.name);
     SCONCE_CHECK(index, kInvalidArgument, "the model has no such ", name.is_input ? "input" : "output", ": '",
                  excerpt(described.name), "'; it has ", excerpt(names.list()));
@@ -130,12 +130,12 @@ class Reader {
     return requests_[found->second];
   }
 
-  const ModelSignature& interface_;
+  const scheduling::ModelSignature& interface_;
   std::vector<GoldenRequest>& requests_;
   std::unordered_map<std::string, size_t> index_;
 };
 
-void check_request(const GoldenRequest& request, const ModelSignature& interface, const Model& model) {
+void check_request(const GoldenRequest& request, const scheduling::ModelSignature& interface, const Model& model) {
   const std::string name = excerpt(request.name);
   for (size_t i = 0; i < request.inputs.size(); ++i)
     SCONCE_CHECK(request.inputs[i].defined(), kInvalidArgument, "request '", name, "' lacks input '",
@@ -144,7 +144,7 @@ void check_request(const GoldenRequest& request, const ModelSignature& interface
     std::vector<Tensor> inputs = request.inputs;
     TensorScratch scratch;
     for (size_t i = 0; i < inputs.size(); ++i)
-      inputs[i] = in_recorded_strides(std::move(inputs[i]), interface.spec.inputs[i], scratch);
+      inputs[i] = scheduling::in_recorded_strides(std::move(inputs[i]), interface.spec.inputs[i], scratch);
     model.check_inputs(inputs);
   });
   SCONCE_CHECK(problem.empty(), kInvalidArgument, "request '", name, "': ", problem);
@@ -152,7 +152,7 @@ void check_request(const GoldenRequest& request, const ModelSignature& interface
 
 bool is_safetensors(const std::filesystem::path& path) { return path.extension() == ".safetensors"; }
 
-GoldenFile read(const ModelConfig& config, const ModelSignature& interface, const Model& model) {
+GoldenFile read(const ModelConfig& config, const scheduling::ModelSignature& interface, const Model& model) {
   GoldenFile golden;
   golden.path = config.golden;
   golden.requests = read_requests(golden.path, interface, model);
@@ -164,7 +164,7 @@ GoldenFile read(const ModelConfig& config, const ModelSignature& interface, cons
 
 }  // namespace
 
-std::vector<GoldenRequest> read_requests(const std::filesystem::path& path, const ModelSignature& interface,
+std::vector<GoldenRequest> read_requests(const std::filesystem::path& path, const scheduling::ModelSignature& interface,
                                          const Model& model) {
   SCONCE_CHECK(is_safetensors(path) || path.extension() == ".npz", kInvalidArgument,
                "it is not a .safetensors or .npz file");
@@ -180,10 +180,10 @@ std::vector<GoldenRequest> read_requests(const std::filesystem::path& path, cons
   return requests;
 }
 
-GoldenFile read_golden(const ModelConfig& config, const ModelSignature& interface, const Model& model) {
+GoldenFile read_golden(const ModelConfig& config, const scheduling::ModelSignature& interface, const Model& model) {
   const std::string where = "golden file " + config.golden;
   const ErrorContext context(where);
   return read(config, interface, model);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

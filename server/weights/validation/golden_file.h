@@ -14,7 +14,7 @@
 #include "server/support/config.h"
 #include "server/weights/validation/golden_comparison.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 struct GoldenRequest {
   struct Output {
@@ -34,12 +34,12 @@ struct GoldenFile {
 };
 
 // The requests of a file in this format; answers are optional. Errors of WeightFile; kInvalidArgument as below.
-std::vector<GoldenRequest> read_requests(const std::filesystem::path& path, const ModelSignature& interface,
+std::vector<GoldenRequest> read_requests(const std::filesystem::path& path, const scheduling::ModelSignature& interface,
                                          const Model& model);
 
 // Reads the file into memory and checks it against the model. Values that the settings golden_* leave open come from
 // the metadata of a .safetensors file (rtol, atol, pass, argmax). Errors of WeightFile; kInvalidArgument names the
 // wrong tensor, request or tolerance.
-GoldenFile read_golden(const ModelConfig& config, const ModelSignature& interface, const Model& model);
+GoldenFile read_golden(const ModelConfig& config, const scheduling::ModelSignature& interface, const Model& model);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

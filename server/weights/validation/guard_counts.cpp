@@ -7,7 +7,7 @@
 
 #include "server/weights/validation/nan_scan.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 // Maximum bytes of one output that are scanned for NaN in one answer; this takes about 20 microseconds of the I/O
@@ -75,4 +75,4 @@ GuardTotals GuardCounts::totals(uint64_t failures) const noexcept {
   return totals;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -11,7 +11,7 @@
 #include "server/weights/store/guard_bounds.h"
 #include "server/weights/validation/answer_tap.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 struct GuardTotals {
   uint64_t answers = 0, failures = 0;
@@ -39,4 +39,4 @@ class GuardCounts final : public AnswerWatcher {
   std::array<std::atomic<uint32_t>, kBuckets> times_{};
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

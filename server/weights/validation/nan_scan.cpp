@@ -5,7 +5,7 @@
 
 #include "sconce/dtype.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 // A value is NaN if its bits, as an unsigned number, exceed `most` after adding `add` and applying `mask`. The addition
@@ -100,4 +100,4 @@ bool has_nan(const Tensor& tensor, size_t most, uint64_t from) noexcept {
   return false;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

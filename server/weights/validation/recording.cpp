@@ -11,12 +11,12 @@
 #include "server/support/enum_name.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 size_t padded(size_t bytes) noexcept { return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment; }
 
-void check_dtypes(std::span<const TensorSpec> specs, const TensorNames& names) {
+void check_dtypes(std::span<const TensorSpec> specs, const scheduling::TensorNames& names) {
   for (size_t i = 0; i < specs.size(); ++i)
     SCONCE_CHECK(!specs[i].dtype || !dtype_safetensors(*specs[i].dtype).empty(), kUnsupported, "safetensors has no ",
                  dtype_name(*specs[i].dtype), ", which '", names.name(i), "' is");
@@ -52,7 +52,7 @@ class Recording::File final : public WeightFile {
   uint64_t done_ = 0;
 };
 
-Recording::Recording(const ModelSignature& interface, const Model& model, AnswerTap& tap, Limits limits)
+Recording::Recording(const scheduling::ModelSignature& interface, const Model& model, AnswerTap& tap, Limits limits)
     : interface_(interface), tap_(tap), limits_(limits), weight_version_(model.weight_version()) {
   SCONCE_CHECK(!interface.mutates_constants, kFailedPrecondition,
                "the model writes its buffers: its answers depend on the requests before");
@@ -139,8 +139,8 @@ void Recording::check_inputs() {
     std::vector<Tensor> inputs, outputs(interface_.outputs.size());
     for (size_t i = 0; i < interface_.inputs.size(); ++i) {
       const Part& part = answer->parts[i];
-      inputs.push_back(copy_in_recorded_strides(answer->block.data() + part.offset, part.entry.shape, part.entry.dtype,
-                                                interface_.spec.inputs[i], scratch));
+      inputs.push_back(scheduling::copy_in_recorded_strides(answer->block.data() + part.offset, part.entry.shape,
+                                                            part.entry.dtype, interface_.spec.inputs[i], scratch));
     }
     rehearsal_->run(inputs, outputs);
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -175,4 +175,4 @@ OrderedJson Recording::json() const {
           {"generation", weight_version_}};  // deprecated
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -18,7 +18,7 @@
 #include "server/support/memory/request_memory.h"
 #include "server/weights/validation/answer_tap.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 class Recording final : public AnswerWatcher, public std::enable_shared_from_this<Recording> {
  public:
@@ -29,7 +29,7 @@ class Recording final : public AnswerWatcher, public std::enable_shared_from_thi
 
   // kFailedPrecondition for a model whose answers depend on earlier requests, kUnsupported for a dtype that safetensors
   // lacks; errors of Model::rehearse. The model, its interface and the tap outlive the recording.
-  Recording(const ModelSignature& interface, const Model& model, AnswerTap& tap, Limits limits);
+  Recording(const scheduling::ModelSignature& interface, const Model& model, AnswerTap& tap, Limits limits);
   void start();          // kBusy if the model has too many watchers
   void stop() noexcept;  // stops recording; the recorded answers can be opened
   State state() const;
@@ -55,7 +55,7 @@ class Recording final : public AnswerWatcher, public std::enable_shared_from_thi
   Answer copy_of(const SeenAnswer& answer, uint64_t number) const;
   void check_inputs() SCONCE_REQUIRES(mutex_);
 
-  const ModelSignature& interface_;
+  const scheduling::ModelSignature& interface_;
   AnswerTap& tap_;
   const Limits limits_;
   const uint64_t weight_version_;
@@ -66,4 +66,4 @@ class Recording final : public AnswerWatcher, public std::enable_shared_from_thi
   uint64_t bytes_ SCONCE_GUARDED_BY(mutex_) = 0, passed_over_ SCONCE_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -15,10 +15,10 @@
 #include "server/support/enum_name.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
-std::string why_not(const ModelSignature& interface) {
+std::string why_not(const scheduling::ModelSignature& interface) {
   if (interface.mutates_constants)
     return "the model writes its buffers, so an answer depends on the requests before it";
   for (size_t i = 0; i < interface.spec.inputs.size(); ++i)
@@ -73,7 +73,8 @@ struct Shadow::Sums {
 };
 
 struct Shadow::Trial {
-  Trial(const WeightSetInfo& set, uint64_t weight_version, const ModelSignature& interface, ShadowCounts& sums)
+  Trial(const WeightSetInfo& set, uint64_t weight_version, const scheduling::ModelSignature& interface,
+        ShadowCounts& sums)
       : label(set.label),
         since(set.since),
         beside(weight_version),
@@ -95,7 +96,7 @@ struct Shadow::Trial {
   RunTimes live SCONCE_GUARDED_BY(mutex), staged SCONCE_GUARDED_BY(mutex);
 };
 
-Shadow::Shadow(const Model& model, const ModelSignature& interface, AnswerTap& answers,
+Shadow::Shadow(const Model& model, const scheduling::ModelSignature& interface, AnswerTap& answers,
                std::function<int64_t()> waiting, double share, uint64_t memory)
     : model_(model),
       interface_(interface),
@@ -293,4 +294,4 @@ const char* state_name(Shadow::State state) noexcept {
   return name_of(state, {"off", "refused", "waiting", "starting", "running", "paused", "failed"});
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

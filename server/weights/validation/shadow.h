@@ -26,7 +26,7 @@
 #include "server/weights/validation/answer_tap.h"
 #include "server/weights/validation/shadow_queue.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 // Times of the last kMost runs.
 class RunTimes {
@@ -82,8 +82,8 @@ class Shadow {
 
   // waiting: number of requests that wait for a run. memory: for copies of requests, as in ShadowQueue. All arguments
   // outlive this object.
-  Shadow(const Model& model, const ModelSignature& interface, AnswerTap& answers, std::function<int64_t()> waiting,
-         double share, uint64_t memory);
+  Shadow(const Model& model, const scheduling::ModelSignature& interface, AnswerTap& answers,
+         std::function<int64_t()> waiting, double share, uint64_t memory);
   ~Shadow();
   Shadow(const Shadow&) = delete;
   Shadow& operator=(const Shadow&) = delete;
@@ -115,7 +115,7 @@ class Shadow {
   static void work(const Model& model, Trial& trial, ShadowQueue& queue, Sums& sums) noexcept;
 
   const Model& model_;
-  const ModelSignature& interface_;
+  const scheduling::ModelSignature& interface_;
   AnswerTap& answers_;
   const std::function<int64_t()> waiting_;
   const uint64_t memory_;
@@ -133,4 +133,4 @@ class Shadow {
 
 const char* state_name(Shadow::State state) noexcept;
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -8,7 +8,7 @@
 
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 namespace {
 
 constexpr double kWhole = 4294967296.0;  // 2^32
@@ -147,4 +147,4 @@ void ShadowQueue::done(Request& request) noexcept {
     if (&place.request == &request) place.use = Use::kFree;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

@@ -15,7 +15,7 @@
 #include "server/support/memory/request_memory.h"
 #include "server/weights/validation/answer_tap.h"
 
-namespace sconce::server {
+namespace sconce::server::weights {
 
 // Outcomes of the selected requests. Each request ends in exactly one of these, or is still in the queue.
 class ShadowCounts {
@@ -100,4 +100,4 @@ class ShadowQueue final : public AnswerWatcher {
   std::array<Place, kMaxRequests> places_;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::weights

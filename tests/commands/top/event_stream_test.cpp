@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-using namespace sconce::server::commands;
-
+namespace sconce::server::cli {
 namespace {
 
 using Events = std::vector<std::pair<std::string, std::string>>;
@@ -28,3 +27,5 @@ TEST_CASE("event stream: events in pieces of any size") {
   const Events expected = {{"overview", "{\"a\": 1}"}, {"line", "x\n y"}, {"", "unnamed"}};
   for (size_t piece = 1; piece <= text.size(); ++piece) CHECK(taken(text, piece) == expected);
 }
+
+}  // namespace sconce::server::cli

@@ -5,9 +5,7 @@
 #include "tests/commands/top/overview_events.h"
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
-using namespace sconce::server::commands;
+namespace sconce::server::cli {
 
 TEST_CASE("overview: an event's members") {
   const Overview overview = overview_of(overview_event(1));
@@ -94,3 +92,5 @@ TEST_CASE("history: it is bounded") {
   for (int tick = 1; tick <= 200; ++tick) history.add(overview_of(overview_event(tick)));
   CHECK(history.of(history.now().models[0]).history.size() == 60);
 }
+
+}  // namespace sconce::server::cli

@@ -6,10 +6,7 @@
 
 #include "tests/commands/top/overview_events.h"
 
-using namespace sconce;
-using namespace sconce::server;
-using namespace sconce::server::commands;
-
+namespace sconce::server::cli {
 namespace {
 
 History made(int ticks) {
@@ -110,3 +107,5 @@ TEST_CASE("screen: lines for a log, and JSON") {
   CHECK(document["alerts"][0]["severity"] == "critical");
   CHECK(document["gpus"][0]["memory_total"].is_null());
 }
+
+}  // namespace sconce::server::cli

@@ -14,8 +14,8 @@
 #include "tests/server/scripted_service.h"
 #include "tests/server/tensor_requests.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::api {
+
 using namespace std::chrono_literals;
 using test::FakeRequest;
 using test::LoopRequestOf;
@@ -36,11 +36,11 @@ struct Caller {
   void begin(const Call::Head& head = {}, Call::Clock::time_point deadline = kNever) {
     call.begin(head, id, ScriptedService::now(), deadline);
   }
-  ModelUse find(const Call::Target& target = {"m", "", ""}) {
+  registry::ModelUse find(const Call::Target& target = {"m", "", ""}) {
     return call.find(*service.repository->snapshot(), 0, target);
   }
   // Up to the run. Returns whether it has ended.
-  bool run(const TensorRequest& request, Inference::Form form = Inference::Form::kInfer) {
+  bool run(const codecs::TensorRequest& request, codecs::Inference::Form form = codecs::Inference::Form::kInfer) {
     const Call::Target target{request.model, "", ""};
     call.open(find(target), target, form, false);
     call.inference().decode(request, nullptr);
@@ -67,18 +67,18 @@ struct Caller {
 
 // A document of the model "m".
 struct Document {
-  explicit Document(Caller& caller, std::string_view path = "/v2/models/m", Listeners listener = kPublic)
-      : caller(caller), match(find_route(path, Method::kGet, listener)) {}
+  explicit Document(Caller& caller, std::string_view path = "/v2/models/m", http::Listeners listener = http::kPublic)
+      : caller(caller), match(find_route(path, http::Method::kGet, listener)) {}
   bool write() { return ask(&DocumentCall::write); }
   bool resume() { return ask(&DocumentCall::resume); }
 
   Caller& caller;
-  const RouteMatch match;
-  Response response;
+  const http::RouteMatch match;
+  http::Response response;
 
  private:
-  bool ask(bool (DocumentCall::*function)(const OnIoThread&, const RequestView&, Response&)) {
-    const std::shared_ptr<const Catalog> catalog = caller.service.repository->snapshot();
+  bool ask(bool (DocumentCall::*function)(const OnIoThread&, const RequestView&, http::Response&)) {
+    const std::shared_ptr<const registry::Catalog> catalog = caller.service.repository->snapshot();
     response.reset();
     DocumentCall document(caller.call);
     return (document.*function)(std::get<OnIoThread>(route_of(match).handler),
@@ -188,7 +188,7 @@ TEST_CASE("call: the model holds a call that runs") {
     CHECK(caller.call.noticed() == Holder::kModel);
     CHECK(caller.call.holder() == Holder::kNone);
     caller.call.finish_run();
-    TensorAnswer answer;
+    codecs::TensorAnswer answer;
     caller.call.inference().encode(answer);
     caller.call.inference().succeed();
     CHECK(answer.model == "m");
@@ -218,14 +218,14 @@ TEST_CASE("call: a decode loop whose answer is no stream is held until its last 
   const LoopRequestOf loop(5);
   Caller caller(service);
   caller.begin();
-  REQUIRE_FALSE(caller.run(loop.request, Inference::Form::kGenerate));
+  REQUIRE_FALSE(caller.run(loop.request, codecs::Inference::Form::kGenerate));
   CHECK(caller.call.running());
   CHECK(caller.call.deadline() == kNever);  // the loop watches its own
   caller.wait();
   CHECK(caller.call.noticed() == Holder::kModel);
   CHECK_FALSE(caller.call.running());
   caller.call.finish_run();
-  TensorAnswer answer;
+  codecs::TensorAnswer answer;
   caller.call.inference().encode(answer);
   CHECK(answer.model == "loops.explicit");
   caller.call.inference().succeed();
@@ -239,19 +239,19 @@ TEST_CASE("call: a streamed decode loop keeps the call from token to token") {
   const LoopRequestOf loop(3);
   Caller caller(service);
   caller.begin();
-  REQUIRE_FALSE(caller.run(loop.request, Inference::Form::kInferStream));
-  TensorAnswer answer;
+  REQUIRE_FALSE(caller.run(loop.request, codecs::Inference::Form::kInferStream));
+  codecs::TensorAnswer answer;
   int tokens = 0;
   for (bool last = false, over = false; !last;) {
     CHECK(caller.call.running() != over);
-    const DecodeLoop::Look look = caller.call.take_tokens(1);
-    if (look == DecodeLoop::Look::kWait) {
+    const scheduling::DecodeLoop::Look look = caller.call.take_tokens(1);
+    if (look == scheduling::DecodeLoop::Look::kWait) {
       caller.wait();
       CHECK(caller.call.noticed() == Holder::kModel);
       CHECK(caller.call.running());  // the model still has it
       continue;
     }
-    over = look == DecodeLoop::Look::kOver;
+    over = look == scheduling::DecodeLoop::Look::kOver;
     caller.call.inference().encode(answer);
     last = answer.last;
     tokens += last ? 0 : 1;
@@ -268,7 +268,7 @@ TEST_CASE("call: a streamed decode loop that is cancelled gives the call back wi
   const LoopRequestOf loop(1000000);
   Caller caller(service);
   caller.begin();
-  REQUIRE_FALSE(caller.run(loop.request, Inference::Form::kInferStream));
+  REQUIRE_FALSE(caller.run(loop.request, codecs::Inference::Form::kInferStream));
   SUBCASE("while a step runs or waits") {
     if (!caller.call.cancel()) {
       CHECK(caller.call.running());
@@ -279,7 +279,7 @@ TEST_CASE("call: a streamed decode loop that is cancelled gives the call back wi
     }
   }
   SUBCASE("while it is paused, because nobody takes its tokens") {
-    while (caller.call.take_tokens(1) == DecodeLoop::Look::kWait) caller.wait();
+    while (caller.call.take_tokens(1) == scheduling::DecodeLoop::Look::kWait) caller.wait();
     while (service.model("loops.explicit")->pending() > 0) std::this_thread::yield();
     if (!caller.call.cancel()) {
       do {
@@ -298,11 +298,11 @@ TEST_CASE("call: a decode loop stops at the client's deadline") {
   const LoopRequestOf loop(1000000);
   Caller caller(service);
   caller.begin({}, ScriptedService::now());
-  REQUIRE_FALSE(caller.run(loop.request, Inference::Form::kGenerate));
+  REQUIRE_FALSE(caller.run(loop.request, codecs::Inference::Form::kGenerate));
   caller.wait();
   CHECK(caller.call.noticed() == Holder::kModel);
   caller.call.finish_run();
-  TensorAnswer answer;
+  codecs::TensorAnswer answer;
   caller.call.inference().encode(answer);
   CHECK(answer.finish_reason == "deadline");
   caller.call.clear();
@@ -315,8 +315,9 @@ TEST_CASE("call: a decode loop without all inputs is refused") {
   loop.request.inputs.pop_back();
   Caller caller(service);
   caller.begin();
-  CHECK(error_from(ErrorCode::kInvalidArgument, [&] { caller.run(loop.request, Inference::Form::kInferStream); }) ==
-        "the request lacks input 'ARGS[1]'");
+  CHECK(error_from(ErrorCode::kInvalidArgument, [&] {
+          caller.run(loop.request, codecs::Inference::Form::kInferStream);
+        }) == "the request lacks input 'ARGS[1]'");
   CHECK(caller.call.holder() == Holder::kNone);
   caller.call.clear();
 }
@@ -436,7 +437,7 @@ TEST_CASE("document call: a route that does not take the request is refused befo
   SUBCASE("another listener's route, unless http_admin allows it") {
     Document settings(caller, "/v2/logging");
     CHECK(error_from(ErrorCode::kForbidden, [&] { settings.write(); }).find("http_admin") != std::string::npos);
-    Document own(caller, "/v2/logging", kAdmin);
+    Document own(caller, "/v2/logging", http::kAdmin);
     CHECK(own.write());
     service.config.http_admin = true;
     CHECK(settings.write());
@@ -462,3 +463,5 @@ TEST_CASE("document call: only the load tells which sets a model has") {
     CHECK(error_from(ErrorCode::kNotFound, [&] { document.resume(); }).find("blue") != std::string::npos);
   }
 }
+
+}  // namespace sconce::server::api

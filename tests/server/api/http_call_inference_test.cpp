@@ -9,8 +9,8 @@
 #include "server/api/http_call.h"
 #include "tests/server/api/http_service.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::api {
+
 using namespace std::chrono_literals;
 using sconce::test::BusyPool;
 using sconce::test::HttpService;
@@ -99,7 +99,7 @@ void check_wait(const std::string& request) {
     client.leave();
     service.settle();
     CHECK(service.waiting() == 0);
-    CHECK(service.connections.of(kPublic) == 0);
+    CHECK(service.connections.of(http::kPublic) == 0);
   }
 }
 
@@ -183,7 +183,7 @@ TEST_CASE("http call: a client that leaves as the load ends") {
   client.leave();
   service.settle();
   service.after(1s);
-  CHECK(service.connections.of(kPublic) == 0);
+  CHECK(service.connections.of(http::kPublic) == 0);
 }
 
 TEST_CASE("http call: a body that waited for its model is compared with the model's limit") {
@@ -249,7 +249,7 @@ TEST_CASE("http call: in the model's queue") {
     service.settle();
     CHECK(service.model("m")->pending() == 0);
     CHECK(service.failed("m", ErrorCode::kCancelled) == 1);
-    CHECK(service.connections.of(kPublic) == 0);
+    CHECK(service.connections.of(http::kPublic) == 0);
   }
 }
 
@@ -438,7 +438,7 @@ TEST_CASE("http call: requests with the same affinity, or the same id, get the s
     config.set_model("loops.explicit.routes=active:50,blue:50", "the test");
   });
   service.publish("loops.explicit");
-  Client admin = service.connect(kAdmin);
+  Client admin = service.connect(http::kAdmin);
   const std::string no_weights("\x02\0\0\0\0\0\0\0{}", 10);  // all are those of the active set
   const HttpAnswer filled = service.post(admin, "/v2/admin/models/loops.explicit/sets/blue?mode=partial", no_weights,
                                          "Content-Type: application/octet-stream\r\n");
@@ -494,3 +494,5 @@ TEST_CASE("http call: a trace has the request's id and path, and the client's co
   service.get(client, "/v2/models/m");
   CHECK(count(traced(), "POST ") == 2);  // runs only
 }
+
+}  // namespace sconce::server::api

@@ -12,8 +12,8 @@
 
 #include "tests/server/api/http_service.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::api {
+
 using namespace std::chrono_literals;
 using sconce::TempFolder;
 using sconce::test::BusyPool;
@@ -59,7 +59,7 @@ TEST_CASE("http call: routes") {
       CHECK_FALSE(answer.has("Connection: close"));
     }
     CHECK(service.answered(404) == 3);
-    CHECK(service.telemetry->counters[0].responses[ConnectionCounters::kNoRoute][6] == 3);
+    CHECK(service.telemetry->counters[0].responses[http::ConnectionCounters::kNoRoute][6] == 3);
   }
   SUBCASE("no such method: the answer names those that there are") {
     const HttpAnswer answer = service.post(client, "/v2/models/m", "{}");
@@ -152,21 +152,21 @@ TEST_CASE("http call: a request without a sufficient token is refused before it 
 TEST_CASE("http call: administration needs its own token, on both listeners") {
   Guarded guarded(true);
   HttpService& service = guarded.service;
-  for (const Listeners listener : {kPublic, kAdmin}) {
+  for (const http::Listeners listener : {http::kPublic, http::kAdmin}) {
     for (const auto& [token, status] : {std::pair(kInferToken, 403), std::pair(kAdminToken, 200)}) {
       Client client = service.connect(listener);
       CHECK(service.get(client, "/v2/logging", bearer(token)).status == status);
     }
   }
-  Client client = service.connect(kAdmin);
+  Client client = service.connect(http::kAdmin);
   CHECK(service.get(client, "/v2/admin/operations", bearer(kInferToken)).status == 403);
-  Client admin = service.connect(kAdmin);
+  Client admin = service.connect(http::kAdmin);
   CHECK(service.get(admin, "/v2/admin/operations", bearer(kAdminToken)).status == 200);
 }
 
 TEST_CASE("http call: a revoked token is refused on the administration listener at once") {
   Guarded guarded;
-  Client before = guarded.service.connect(kAdmin);
+  Client before = guarded.service.connect(http::kAdmin);
   CHECK(guarded.service.get(before, "/v2/admin/operations", bearer(kAdminToken)).status == 200);
   guarded.folder.write("tokens",
                        "infer " + kInferToken +
@@ -227,7 +227,7 @@ TEST_CASE("http call: limits of bodies") {
 
 TEST_CASE("http call: limits of bodies on the administration listener") {
   HttpService service;
-  Client client = service.connect(kAdmin);
+  Client client = service.connect(http::kAdmin);
   const auto declare = [&](const std::string& path, size_t bytes, const std::string& fields) {
     client.send("POST " + path + " HTTP/1.1\r\nHost: x\r\n" + fields + "Content-Length: " + std::to_string(bytes) +
                 "\r\n\r\n");
@@ -236,14 +236,14 @@ TEST_CASE("http call: limits of bodies on the administration listener") {
   const std::string json = "Content-Type: application/json\r\n";
   SUBCASE("text") {
     CHECK(declare("/v2/admin/models/m/weights/commit", 64 * 1024, json).status == 0);
-    client = service.connect(kAdmin);
+    client = service.connect(http::kAdmin);
     const HttpAnswer answer = declare("/v2/admin/models/m/weights/commit", 64 * 1024 + 1, json);
     CHECK(answer.status == 413);
     CHECK(answer.has("Connection: close"));
   }
   SUBCASE("names of tensors") {
     CHECK(declare("/v2/admin/models/m/weights", 64 << 20, json).status == 0);
-    client = service.connect(kAdmin);
+    client = service.connect(http::kAdmin);
     CHECK(declare("/v2/admin/models/m/weights", (64 << 20) + 1, json).status == 413);
   }
   SUBCASE("weights of another form") {
@@ -263,7 +263,7 @@ TEST_CASE("http call: limits of bodies on the administration listener") {
 TEST_CASE("http call: an upload below a path whose route has no sets is refused") {
   HttpService service([](ServerConfig& config) { config.set_model("m.sets=2", "the test"); });
   service.publish("m");
-  Client client = service.connect(kAdmin);
+  Client client = service.connect(http::kAdmin);
   const std::string stream = "Content-Type: application/octet-stream\r\nContent-Length: 100\r\n\r\n";
   client.send("POST /v2/admin/models/m@blue/weights HTTP/1.1\r\nHost: x\r\n" + stream + std::string(100, 'x'));
   const HttpAnswer answer = service.answer(client);
@@ -274,7 +274,7 @@ TEST_CASE("http call: an upload below a path whose route has no sets is refused"
 TEST_CASE("http call: an admin thread's answer, and its error") {
   HttpService service;
   service.publish("m");
-  Client client = service.connect(kAdmin);
+  Client client = service.connect(http::kAdmin);
   const HttpAnswer weights = service.get(client, "/v2/admin/models/m/weights");
   CHECK(weights.status == 200);
   CHECK(has(weights, "\"active\""));
@@ -288,7 +288,7 @@ TEST_CASE("http call: an admin thread's answer, and its error") {
 
 TEST_CASE("http call: an admin task waits for its model without a limit, and holds it") {
   HttpService service([](ServerConfig& config) { config.set_model("*.request_timeout=15s", "the test"); });
-  Client client = service.connect(kAdmin);
+  Client client = service.connect(http::kAdmin);
   client.get("/v2/admin/models/m/weights");
   service.settle();
   service.wait_for_load();
@@ -319,7 +319,7 @@ TEST_CASE("http call: a task holds its model until it ends") {
   HttpService service([](ServerConfig& config) { config.set_model("loops.explicit.sets=2", "the test"); });
   service.publish("loops.explicit");
   const auto held = [&] { return service.model("loops.explicit")->uses()->in_use(); };
-  Client client = service.connect(kAdmin);
+  Client client = service.connect(http::kAdmin);
   const std::string no_weights("\x02\0\0\0\0\0\0\0{}", 10);  // all are those of the active set
   client.send(
       "POST /v2/admin/models/loops.explicit/sets/blue?mode=partial HTTP/1.1\r\nHost: x\r\n"
@@ -370,7 +370,7 @@ TEST_CASE("http call: a document about many models is written on another thread"
 
 TEST_CASE("http call: an event stream sends what is new, and ends with the server") {
   HttpService service;
-  Client client = service.connect(kAdmin);
+  Client client = service.connect(http::kAdmin);
   client.get("/v2/admin/live");
   service.settle();
   const std::string first = client.take();
@@ -447,7 +447,7 @@ TEST_CASE("http call: a foreign name in Host is refused if nothing but the addre
   Guarded guarded;
   HttpService open;
   for (HttpService* service : {&open, &guarded.service}) {
-    service->admission->checks_host = kPublic;
+    service->admission->checks_host = http::kPublic;
     Client client = service->connect();
     client.send("GET /v2/health/live HTTP/1.1\r\nHost: evil.example\r\n\r\n");
     const HttpAnswer answer = service->answer(client);
@@ -500,3 +500,5 @@ TEST_CASE("http call: pages of other origins") {
     CHECK(ask(other, kInferPath, "POST").status == 403);
   }
 }
+
+}  // namespace sconce::server::api

@@ -33,19 +33,19 @@ struct HttpService : ScriptedService {
           config.busy_poll = std::chrono::microseconds(0);
           set(config);
         }) {
-    io.answer_by(std::make_unique<server::ApiHandler>(*admission, *rollout, *telemetry, io));
+    io.answer_by(std::make_unique<server::api::ApiHandler>(*admission, *rollout, *telemetry, io));
   }
   ~HttpService() {
     release_runs();
     io.stop();
   }
 
-  Client connect(server::Listeners listener = server::kPublic) {
+  Client connect(server::http::Listeners listener = server::http::kPublic) {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
     Client client{server::Descriptor(ends[0])};
-    io.serve(server::Accepted(server::Descriptor(ends[1]), {boost::asio::ip::make_address("192.0.2.7"), 50000},
-                              listener, server::OpenConnections::Slot(connections, listener)));
+    io.serve(server::http::Accepted(server::Descriptor(ends[1]), {boost::asio::ip::make_address("192.0.2.7"), 50000},
+                                    listener, server::http::OpenConnections::Slot(connections, listener)));
     settle();
     return client;
   }
@@ -96,16 +96,16 @@ struct HttpService : ScriptedService {
   }
   // Number of answers with this status, of all routes.
   uint64_t answered(int status) const {
-    const auto& known = server::ConnectionCounters::kStatuses;
+    const auto& known = server::http::ConnectionCounters::kStatuses;
     const size_t at = static_cast<size_t>(std::find(known.begin(), known.end(), status) - known.begin());
     uint64_t count = 0;
     for (const auto& route : telemetry->counters[0].responses) count += route.at(at);
     return count;
   }
 
-  server::IoThread io{{config, telemetry->counters, connections, request_memory, admission->credentials,
-                       telemetry->refusals, telemetry->failures, &ScriptedService::now},
-                      0};
+  server::http::IoThread io{{config, telemetry->counters, connections, request_memory, admission->credentials,
+                             telemetry->refusals, telemetry->failures, &ScriptedService::now},
+                            0};
 };
 
 // Keeps all threads for long work busy.

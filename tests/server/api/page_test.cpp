@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::api {
 
 TEST_CASE("page: the URL that the client can use") {
   CHECK(url_for("http://127.0.0.1:8000", "localhost:9000", true) == "http://localhost:9000");
@@ -24,7 +23,7 @@ TEST_CASE("page: a Host that would not be safe in a command is not used") {
 
 namespace {
 
-ModelSignature model_of(std::vector<TensorSpec> inputs) {
+scheduling::ModelSignature model_of(std::vector<TensorSpec> inputs) {
   ModelSpec spec;
   spec.inputs = std::move(inputs);
   return {"m", 1, std::move(spec)};
@@ -62,3 +61,5 @@ TEST_CASE("examples: none where the package does not describe an input, or sizes
   CHECK(!example_sizes(model_of({untyped})));
   CHECK(!example_sizes(model_of({input({{INT64_MAX, INT64_MAX, ""}, {4, 4, ""}})})));
 }
+
+}  // namespace sconce::server::api

@@ -10,35 +10,38 @@
 #include "server/api/openapi.h"
 #include "server/rollout/sets_api.h"
 
-using namespace sconce;
-using namespace sconce::server;
-using Result = RouteMatch::Result;
+namespace sconce::server::api {
+
+using http::kAdmin;
+using http::kPublic;
+using http::Method;
+using Result = http::RouteMatch::Result;
 
 namespace {
 
 template <class Kind>
-const Kind* handler_of(const RouteMatch& match) {
+const Kind* handler_of(const http::RouteMatch& match) {
   const Route* const route = found_route(match);
   return route != nullptr ? std::get_if<Kind>(&route->handler) : nullptr;
 }
 
-bool runs(const RouteMatch& match, AnswerOnIoThread& function) {
+bool runs(const http::RouteMatch& match, AnswerOnIoThread& function) {
   const OnIoThread* const handler = handler_of<OnIoThread>(match);
   return handler != nullptr && handler->answer == &function;
 }
-bool runs(const RouteMatch& match, AdminText& function) {
+bool runs(const http::RouteMatch& match, rollout::AdminText& function) {
   const OnAdminThread* const handler = handler_of<OnAdminThread>(match);
   return handler != nullptr && handler->text == &function && handler->starts == nullptr;
 }
-bool runs(const RouteMatch& match, AdminStart& function) {
+bool runs(const http::RouteMatch& match, rollout::AdminStart& function) {
   const OnAdminThread* const handler = handler_of<OnAdminThread>(match);
   return handler != nullptr && handler->starts == &function && handler->text == nullptr;
 }
-bool runs(const RouteMatch& match, OnControlThread::Work work) {
+bool runs(const http::RouteMatch& match, OnControlThread::Work work) {
   const OnControlThread* const handler = handler_of<OnControlThread>(match);
   return handler != nullptr && handler->work == work;
 }
-bool runs(const RouteMatch& match, Inference::Form form) {
+bool runs(const http::RouteMatch& match, codecs::Inference::Form form) {
   const RunsModel* const handler = handler_of<RunsModel>(match);
   return handler != nullptr && handler->form == form;
 }
@@ -58,32 +61,32 @@ TEST_CASE("routes: those of the public listener") {
   CHECK(runs(at("/v2/models/m/versions/12/config"), answers::model_config));
   CHECK(at("/v2/models/m/versions/12/config").version == "12");
   CHECK(at("/v2/models/m.x/versions/3/stats").model == "m.x");
-  CHECK(runs(at("/v2/models/m/infer", Method::kPost), Inference::Form::kInfer));
+  CHECK(runs(at("/v2/models/m/infer", Method::kPost), codecs::Inference::Form::kInfer));
   CHECK(at("/v2/models/m/infer", Method::kPost).version.empty());
   CHECK(runs(at("/v2/repository/index", Method::kPost), answers::repository_index));
-  CHECK(runs(at("/v2/repository/models/m/load", Method::kPost), &ModelLoader::load_model));
-  CHECK(runs(at("/v2/repository/models/m/unload", Method::kPost), &ModelLoader::unload_model));
+  CHECK(runs(at("/v2/repository/models/m/load", Method::kPost), &registry::ModelLoader::load_model));
+  CHECK(runs(at("/v2/repository/models/m/unload", Method::kPost), &registry::ModelLoader::unload_model));
   CHECK(at("/v2/repository/models/m/unload", Method::kPost).model == "m");
   CHECK(route_of(at("/v2/repository/models/m/unload", Method::kPost)).access == Access::kControl);
   CHECK(route_of(at("/v2/repository/index", Method::kPost)).access == Access::kReading);
-  CHECK(runs(at("/v1/models/m:call", Method::kPost), Inference::Form::kCall));
+  CHECK(runs(at("/v1/models/m:call", Method::kPost), codecs::Inference::Form::kCall));
   CHECK(at("/v1/models/m:call", Method::kPost).model == "m");
-  CHECK(runs(at("/v1/models/m:predict", Method::kPost), Inference::Form::kPredict));
+  CHECK(runs(at("/v1/models/m:predict", Method::kPost), codecs::Inference::Form::kPredict));
   CHECK(runs(at("/v1/models/m"), answers::model_status));
   CHECK(at("/v2/models/m/versions/3/generate", Method::kPost).version == "3");
   CHECK(at("/v2/systemsharedmemory/region/r/status").region == "r");
   CHECK(route_of(at("/v2/trace/setting")).access == Access::kControlReading);
-  const RouteMatch call = at("/v1/models/m/versions/7:call", Method::kPost);
-  CHECK(runs(call, Inference::Form::kCall));
+  const http::RouteMatch call = at("/v1/models/m/versions/7:call", Method::kPost);
+  CHECK(runs(call, codecs::Inference::Form::kCall));
   CHECK(call.version == "7");
 }
 
 TEST_CASE("routes: a set of weights after the model's name, and in a place of its own") {
-  const auto at = [](const char* path, Method method = Method::kGet, Listeners listener = kPublic) {
+  const auto at = [](const char* path, Method method = Method::kGet, http::Listeners listener = kPublic) {
     return find_route(path, method, listener);
   };
-  const RouteMatch infer = at("/v2/models/m@tenant-a/versions/3/infer", Method::kPost);
-  CHECK(runs(infer, Inference::Form::kInfer));
+  const http::RouteMatch infer = at("/v2/models/m@tenant-a/versions/3/infer", Method::kPost);
+  CHECK(runs(infer, codecs::Inference::Form::kInfer));
   CHECK(infer.model == "m");
   CHECK(infer.set == "tenant-a");
   CHECK(infer.version == "3");
@@ -98,11 +101,11 @@ TEST_CASE("routes: a set of weights after the model's name, and in a place of it
   CHECK(takes_set(route_of(at("/v2/models/m@s/ready"))));
   CHECK_FALSE(takes_set(route_of(at("/v2/models/m@s/config"))));
   CHECK_FALSE(takes_set(route_of(at("/v2/repository/models/m@s/load", Method::kPost))));
-  const RouteMatch promote = at("/v2/admin/models/m/sets/a.b/promote", Method::kPost, kAdmin);
-  CHECK(runs(promote, admin::promote_set));
+  const http::RouteMatch promote = at("/v2/admin/models/m/sets/a.b/promote", Method::kPost, kAdmin);
+  CHECK(runs(promote, rollout::admin::promote_set));
   CHECK(promote.set == "a.b");
-  CHECK(runs(at("/v2/admin/models/m/sets/a", Method::kPost, kAdmin), admin::stage_weights));
-  CHECK(runs(at("/v2/admin/models/m/routes", Method::kPut, kAdmin), admin::change_routes));
+  CHECK(runs(at("/v2/admin/models/m/sets/a", Method::kPost, kAdmin), rollout::admin::stage_weights));
+  CHECK(runs(at("/v2/admin/models/m/routes", Method::kPut, kAdmin), rollout::admin::change_routes));
   CHECK(at("/v2/admin/models/m/routes", Method::kPost, kAdmin).allow == "Allow: GET, HEAD, PUT\r\n");
   CHECK(at("/v2/admin/models/m@x/sets/a", Method::kGet, kAdmin).result == Result::kNotFound);
 }
@@ -116,16 +119,16 @@ TEST_CASE("routes: unknown paths, wrong methods, other listeners") {
     CHECK(find_route(path, Method::kGet, kPublic).result == Result::kNotFound);
     CHECK(find_route(path, Method::kPost, kPublic).result == Result::kNotFound);
   }
-  RouteMatch wrong = find_route("/v2/models/m/infer", Method::kGet, kPublic);
+  http::RouteMatch wrong = find_route("/v2/models/m/infer", Method::kGet, kPublic);
   CHECK(wrong.result == Result::kMethodNotAllowed);
   CHECK(wrong.allow == "Allow: POST\r\n");
   wrong = find_route("/v2/health/live", Method::kOther, kPublic);
   CHECK(wrong.result == Result::kMethodNotAllowed);
   CHECK(wrong.allow == "Allow: GET, HEAD\r\n");
-  CHECK(runs(find_route("/metrics", Method::kGet, kMetrics), answers::metrics_text));
-  CHECK(find_route("/v2/models/m/infer", Method::kPost, kMetrics).result == Result::kNotFound);
-  CHECK(runs(find_route("/v2/models/m/infer", Method::kPost, kAdmin), Inference::Form::kInfer));
-  CHECK(runs(find_route("/v1/models/m:call", Method::kPost, kAdmin), Inference::Form::kCall));
+  CHECK(runs(find_route("/metrics", Method::kGet, http::kMetrics), answers::metrics_text));
+  CHECK(find_route("/v2/models/m/infer", Method::kPost, http::kMetrics).result == Result::kNotFound);
+  CHECK(runs(find_route("/v2/models/m/infer", Method::kPost, kAdmin), codecs::Inference::Form::kInfer));
+  CHECK(runs(find_route("/v1/models/m:call", Method::kPost, kAdmin), codecs::Inference::Form::kCall));
   CHECK(find_route("/v1/models/m:predict", Method::kPost, kAdmin).result == Result::kNotFound);
   CHECK(find_route("/v2/health/ready", Method::kGet, kAdmin).result == Result::kFound);
 }
@@ -134,42 +137,42 @@ TEST_CASE("routes: administration, on its own listener only") {
   struct Row {
     Method method;
     const char* tail;
-    AdminText* text;  // null: the one that starts its thread itself
+    rollout::AdminText* text;  // null: the one that starts its thread itself
   };
-  constexpr Row kRows[] = {{Method::kGet, "/constants", admin::constants},
-                           {Method::kGet, "/weights", admin::weights},
+  constexpr Row kRows[] = {{Method::kGet, "/constants", rollout::admin::constants},
+                           {Method::kGet, "/weights", rollout::admin::weights},
                            {Method::kPost, "/weights", nullptr},
-                           {Method::kPost, "/weights/commit", admin::commit_weights},
-                           {Method::kPost, "/weights/abort", admin::abort_weights},
-                           {Method::kPost, "/weights/rollback", admin::rollback_weights},
-                           {Method::kPost, "/weights/set-version", admin::set_weight_version},
-                           {Method::kPost, "/weights/renew", admin::renew_push},
-                           {Method::kPost, "/sets/t/set-version", admin::set_version_of_set},
-                           {Method::kPost, "/weights/renumber", admin::set_weight_version},  // deprecated
-                           {Method::kPost, "/weights/prolong", admin::renew_push},           // deprecated
-                           {Method::kPost, "/sets/t/renumber", admin::set_version_of_set},   // deprecated
-                           {Method::kPost, "/weights/release", admin::release_weights},
-                           {Method::kGet, "/replicas", admin::replicas},
-                           {Method::kPost, "/replicas", admin::add_replicas},
-                           {Method::kDelete, "/replicas", admin::remove_replica},
-                           {Method::kDelete, "/replicas/12", admin::remove_replica}};
+                           {Method::kPost, "/weights/commit", rollout::admin::commit_weights},
+                           {Method::kPost, "/weights/abort", rollout::admin::abort_weights},
+                           {Method::kPost, "/weights/rollback", rollout::admin::rollback_weights},
+                           {Method::kPost, "/weights/set-version", rollout::admin::set_weight_version},
+                           {Method::kPost, "/weights/renew", rollout::admin::renew_push},
+                           {Method::kPost, "/sets/t/set-version", rollout::admin::set_version_of_set},
+                           {Method::kPost, "/weights/renumber", rollout::admin::set_weight_version},  // deprecated
+                           {Method::kPost, "/weights/prolong", rollout::admin::renew_push},           // deprecated
+                           {Method::kPost, "/sets/t/renumber", rollout::admin::set_version_of_set},   // deprecated
+                           {Method::kPost, "/weights/release", rollout::admin::release_weights},
+                           {Method::kGet, "/replicas", rollout::admin::replicas},
+                           {Method::kPost, "/replicas", rollout::admin::add_replicas},
+                           {Method::kDelete, "/replicas", rollout::admin::remove_replica},
+                           {Method::kDelete, "/replicas/12", rollout::admin::remove_replica}};
   for (const Row& row : kRows) {
     for (const std::string start : {"/v2/admin/models/m", "/v2/admin/models/m/versions/3"}) {
       const std::string path = start + row.tail;
       CAPTURE(path);
-      const RouteMatch match = find_route(path, row.method, kAdmin);
+      const http::RouteMatch match = find_route(path, row.method, kAdmin);
       REQUIRE(match.result == Result::kFound);
-      CHECK((row.text != nullptr ? runs(match, *row.text) : runs(match, admin::stage_weights)));
+      CHECK((row.text != nullptr ? runs(match, *row.text) : runs(match, rollout::admin::stage_weights)));
       CHECK(match.model == "m");
       CHECK(match.version == (start.size() > 20 ? "3" : ""));
       CHECK(match.number == (path.ends_with("12") ? "12" : ""));
       CHECK(find_route(path, row.method, kPublic).result == Result::kNotFound);
-      CHECK(find_route(path, row.method, kMetrics).result == Result::kNotFound);
+      CHECK(find_route(path, row.method, http::kMetrics).result == Result::kNotFound);
     }
   }
-  CHECK(runs(find_route("/v2/admin/operations", Method::kGet, kAdmin), admin::operations));
+  CHECK(runs(find_route("/v2/admin/operations", Method::kGet, kAdmin), rollout::admin::operations));
   CHECK(find_route("/v2/admin/operations/7", Method::kGet, kAdmin).number == "7");
-  CHECK(runs(find_route("/v2/admin/operations/7", Method::kDelete, kAdmin), admin::cancel_operation));
+  CHECK(runs(find_route("/v2/admin/operations/7", Method::kDelete, kAdmin), rollout::admin::cancel_operation));
   CHECK(find_route("/v2/admin/operations/x", Method::kGet, kAdmin).result == Result::kNotFound);
   CHECK(find_route("/v2/admin/models/m/weights", Method::kDelete, kAdmin).allow == "Allow: GET, HEAD, POST\r\n");
   CHECK(find_route("/v2/admin/models/m/replicas", Method::kOther, kAdmin).allow ==
@@ -177,7 +180,7 @@ TEST_CASE("routes: administration, on its own listener only") {
 }
 
 TEST_CASE("routes: every one is found by its own paths, and the document has it") {
-  for (const Listeners listener : {kPublic, kMetrics, kAdmin}) {
+  for (const http::Listeners listener : {kPublic, http::kMetrics, kAdmin}) {
     const std::string document = openapi_document(listener);
     for (const Route& route : kRoutes) {
       for (const std::string_view path : route.paths) {
@@ -191,7 +194,7 @@ TEST_CASE("routes: every one is found by its own paths, and the document has it"
           if (const size_t at = asked.find(variable); at != std::string::npos)
             asked.replace(at, std::string_view(variable).size(), value);
         }
-        const RouteMatch match = find_route(asked, route.method, listener);
+        const http::RouteMatch match = find_route(asked, route.method, listener);
         const bool has = (route.listeners & listener) != 0;
         CHECK(found_route(match) == (has ? &route : nullptr));
         const std::string key = std::string("\"").append(path).append("\":{");
@@ -218,28 +221,30 @@ TEST_CASE("routes: the document marks former paths as deprecated, and no others"
 
 TEST_CASE("routes: no two take the same requests") {
   std::set<std::pair<Method, std::string_view>> seen;
-  for (const RoutePattern& pattern : kRoutePatterns) {
+  for (const http::RoutePattern& pattern : kRoutePatterns) {
     CAPTURE(std::string(pattern.path));
     CHECK(seen.emplace(pattern.method, pattern.path).second);
   }
 }
 
 TEST_CASE("routes: what a token must be good for") {
-  const auto scope = [](std::string_view path, Method method, Listeners listener, bool http_admin = false) {
-    const RouteMatch match = find_route(path, method, listener);
+  const auto scope = [](std::string_view path, Method method, http::Listeners listener, bool http_admin = false) {
+    const http::RouteMatch match = find_route(path, method, listener);
     return needed_scope(found_route(match), listener, http_admin);
   };
-  for (const Listeners listener : {kPublic, kMetrics, kAdmin}) {
-    CHECK(scope("/v2/health/live", Method::kGet, listener) == kNoScope);
-    CHECK(scope("/v2/health/ready", Method::kGet, listener) == kNoScope);
-    const uint8_t own = listener == kPublic ? kInferScope : listener == kMetrics ? kMetricsScope : kAdminScope;
+  for (const http::Listeners listener : {kPublic, http::kMetrics, kAdmin}) {
+    CHECK(scope("/v2/health/live", Method::kGet, listener) == http::kNoScope);
+    CHECK(scope("/v2/health/ready", Method::kGet, listener) == http::kNoScope);
+    const uint8_t own = listener == kPublic          ? http::kInferScope
+                        : listener == http::kMetrics ? http::kMetricsScope
+                                                     : http::kAdminScope;
     CHECK(scope("/", Method::kGet, listener) == own);
     CHECK(scope("/nothing", Method::kGet, listener) == own);
     CHECK(scope("/v2/health/live", Method::kPost, listener) == own);
   }
-  CHECK(scope("/v2/models/m/infer", Method::kPost, kPublic, true) == kInferScope);
-  CHECK(scope("/v2/logging", Method::kPost, kPublic, true) == kAdminScope);
-  CHECK(scope("/v2/logging", Method::kPost, kPublic, false) == kInferScope);  // refused whatever the token
+  CHECK(scope("/v2/models/m/infer", Method::kPost, kPublic, true) == http::kInferScope);
+  CHECK(scope("/v2/logging", Method::kPost, kPublic, true) == http::kAdminScope);
+  CHECK(scope("/v2/logging", Method::kPost, kPublic, false) == http::kInferScope);  // refused whatever the token
   const Route& logging = route_of(find_route("/v2/logging", Method::kPost, kPublic));
   CHECK(is_forbidden(logging, kPublic, false));
   CHECK_FALSE(is_forbidden(logging, kPublic, true));
@@ -247,9 +252,9 @@ TEST_CASE("routes: what a token must be good for") {
 }
 
 TEST_CASE("routes: what a token of scope metrics may read on the admin listener") {
-  const auto reads = [](std::string_view path, Method method = Method::kGet, Listeners listener = kAdmin) {
+  const auto reads = [](std::string_view path, Method method = Method::kGet, http::Listeners listener = kAdmin) {
     const Route* const route = found_route(find_route(path, method, listener));
-    return accepted_scopes(route, listener) == kMetricsScope;
+    return accepted_scopes(route, listener) == http::kMetricsScope;
   };
   for (const char* path :
        {"/", "/v2", "/v2/models/m", "/v2/models/m/config", "/v2/models/stats", "/v2/trace/setting", "/v2/logging",
@@ -273,10 +278,12 @@ TEST_CASE("routes: what a token of scope metrics may read on the admin listener"
   CHECK_FALSE(reads("/v2/models/m", Method::kGet, kPublic));
   CHECK_FALSE(reads("/v2/logging", Method::kGet, kPublic));
   CHECK(is_forbidden(route_of(find_route("/v2/logging", Method::kGet, kPublic)), kPublic, false));
-  CHECK(accepted_scopes(nullptr, kAdmin) == kNoScope);
+  CHECK(accepted_scopes(nullptr, kAdmin) == http::kNoScope);
   for (const char* path : {"/console", "/console/console.js"}) {
-    const RouteMatch match = find_route(path, Method::kGet, kAdmin);
-    CHECK(needed_scope(found_route(match), kAdmin, false) == kNoScope);
+    const http::RouteMatch match = find_route(path, Method::kGet, kAdmin);
+    CHECK(needed_scope(found_route(match), kAdmin, false) == http::kNoScope);
     CHECK(find_route(path, Method::kGet, kPublic).result == Result::kNotFound);
   }
 }
+
+}  // namespace sconce::server::api

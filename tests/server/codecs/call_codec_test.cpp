@@ -10,8 +10,8 @@
 #include "tests/server/spec_builder.h"
 #include "tests/server/tensor_values.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::codecs {
+
 using Kind = SpecNode::Kind;
 
 namespace {
@@ -20,29 +20,29 @@ struct Decoded {
   BodyBuffer body;
   TensorScratch scratch;
   std::vector<Tensor> inputs;
-  Decoded(const ModelSignature& model, const std::string& json) {
+  Decoded(const scheduling::ModelSignature& model, const std::string& json) {
     body.prepare(json.size(), 0);
     body.append(json.data(), json.size());
     decode_call(model, body, scratch, inputs);
   }
 };
 
-std::string error_of(const ModelSignature& model, const std::string& json) {
+std::string error_of(const scheduling::ModelSignature& model, const std::string& json) {
   return error_from([&] { Decoded decoded(model, json); });
 }
 
-std::string encode(const ModelSignature& model, const std::vector<Tensor>& outputs, bool base64 = false) {
+std::string encode(const scheduling::ModelSignature& model, const std::vector<Tensor>& outputs, bool base64 = false) {
   TensorScratch scratch;
-  Response response;
+  http::Response response;
   response.reset();
   encode_call(model, outputs, base64, scratch, response);
-  return std::string(response.text().view().substr(Response::kHeadRoom));
+  return std::string(response.text().view().substr(http::Response::kHeadRoom));
 }
 
 TensorSpec any(DType dtype, std::vector<Dim> dims = {}) { return tensor_spec("x", dtype, std::move(dims)); }
 
 // forward(x, [a, {"m": b}], *, scale, pair)
-ModelSignature nested_model() {
+scheduling::ModelSignature nested_model() {
   ModelSpec spec = model_spec({any(DType::kFloat32), any(DType::kInt64), any(DType::kBool), any(DType::kFloat64),
                                any(DType::kComplex64), any(DType::kFloat16)},
                               {any(DType::kFloat32)});
@@ -50,7 +50,7 @@ ModelSignature nested_model() {
       spec_tuple({spec_leaf(), spec_node(Kind::kList, {spec_leaf(), spec_node(Kind::kDict, {spec_leaf()}, {"m"})})});
   spec.call_spec.kwargs = spec_node(
       Kind::kDict, {spec_leaf(), spec_node(Kind::kNamedTuple, {spec_leaf(), spec_leaf()})}, {"scale", "pair"});
-  return ModelSignature("m", 1, spec);
+  return scheduling::ModelSignature("m", 1, spec);
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ TEST_CASE("call_codec: nested arguments and keywords in any order") {
 }
 
 TEST_CASE("call_codec: tensors as base64") {
-  const ModelSignature model("m", 1, model_spec({any(DType::kInt16)}, {any(DType::kInt16)}));
+  const scheduling::ModelSignature model("m", 1, model_spec({any(DType::kInt16)}, {any(DType::kInt16)}));
   const Decoded call(model, R"({"args":[{"shape":[3,1],"base64":"AQACAAMA","dtype":"int16"}]})");
   CHECK(values<int16_t>(call.inputs[0]) == std::vector<int16_t>{1, 2, 3});
   CHECK(call.inputs[0].dim() == 2);
@@ -94,7 +94,7 @@ TEST_CASE("call_codec: tensors as base64") {
 }
 
 TEST_CASE("call_codec: what does not fit the call spec is refused with its place") {
-  const ModelSignature model = nested_model();
+  const scheduling::ModelSignature model = nested_model();
   const auto refuses = [&](const std::string& json, std::string_view text) {
     CAPTURE(json);
     CHECK(contains(error_of(model, json), text));
@@ -127,7 +127,7 @@ TEST_CASE("call_codec: leaves that the package dropped take no tensor, and ignor
   spec.call_spec.args = spec_tuple({spec_leaf(), spec_leaf(), spec_leaf()});
   spec.call_spec.kwargs = spec_node(Kind::kDict, {spec_leaf(), spec_leaf()}, {"mode", "mask"});
   spec.call_spec.input_leaf = {0, 2};
-  const ModelSignature known("m", 1, spec);
+  const scheduling::ModelSignature known("m", 1, spec);
   for (const char* json : {R"({"args":[[1],5,[2]],"kwargs":{"mode":"fast","mask":null}})", R"({"args":[[1],null,[2]]})",
                            R"({"args":[[1],"five",[2]],"kwargs":{"mask":true}})"}) {
     CAPTURE(std::string(json));
@@ -145,7 +145,7 @@ TEST_CASE("call_codec: leaves that the package dropped take no tensor, and ignor
 
   // If the package does not say which leaves the model drops, their JSON values tell.
   spec.call_spec.input_leaf.clear();
-  const ModelSignature unknown("m", 1, spec);
+  const scheduling::ModelSignature unknown("m", 1, spec);
   const Decoded call(unknown, R"({"args":[[1],5,[2]],"kwargs":{"mode":"fast","mask":null}})");
   CHECK(values<float>(call.inputs[1]) == std::vector<float>{2});
   const Decoded scalars(unknown, R"({"args":[1,null,2],"kwargs":{"mode":"fast"}})");
@@ -158,13 +158,13 @@ TEST_CASE("call_codec: leaves that the package dropped take no tensor, and ignor
 TEST_CASE("call_codec: packages without a call spec take a flat list") {
   ModelSpec spec = model_spec({any(DType::kFloat32), any(DType::kInt64)}, {any(DType::kFloat32), any(DType::kFloat32)});
   spec.call_spec = {};
-  const ModelSignature model("m", 1, spec);
+  const scheduling::ModelSignature model("m", 1, spec);
   const Decoded call(model, R"({"args":[[1.5],[2]]})");
   CHECK(values<int64_t>(call.inputs[1]) == std::vector<int64_t>{2});
   CHECK(contains(error_of(model, R"({"args":[[1.5],[2]],"kwargs":{}})"), "no call spec"));
   CHECK(encode(model, {call.inputs[0], call.inputs[0]}) == "[[1.5],[1.5]]");
   spec.outputs.resize(1);
-  CHECK(encode(ModelSignature("m", 1, spec), {call.inputs[0]}) == "[1.5]");
+  CHECK(encode(scheduling::ModelSignature("m", 1, spec), {call.inputs[0]}) == "[1.5]");
 }
 
 TEST_CASE("call_codec: answers are shaped like the return value") {
@@ -174,7 +174,7 @@ TEST_CASE("call_codec: answers are shaped like the return value") {
                                     {spec_leaf(), spec_tuple({spec_leaf(), spec_node(Kind::kNone)}),
                                      spec_node(Kind::kDataclass, {spec_leaf(), spec_leaf()}, {"ids", "z\"w"})},
                                     {"logits", "pair", "stats"});
-  const ModelSignature model("m", 1, spec);
+  const scheduling::ModelSignature model("m", 1, spec);
   std::vector<float> floats = {1, 2.5, 3, 4};
   bool flag = true;
   const int64_t sizes[2] = {2, 2}, strides[2] = {1, 2}, two = 2, one = 1;
@@ -213,3 +213,5 @@ TEST_CASE("base64: both ways") {
     CHECK_FALSE(decode_base64(bad, decoded).has_value());
   }
 }
+
+}  // namespace sconce::server::codecs

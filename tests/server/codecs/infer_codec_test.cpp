@@ -13,9 +13,7 @@
 #include "tests/server/spec_builder.h"
 #include "tests/server/tensor_values.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::codecs {
 namespace {
 
 // A decoded request; its tensors live as long as the object.
@@ -30,7 +28,7 @@ struct Decoded {
     return data >= body.begin() && data < body.end();
   }
 
-  Decoded(const ModelSignature& model, const std::string& json, const std::string& binary = {},
+  Decoded(const scheduling::ModelSignature& model, const std::string& json, const std::string& binary = {},
           std::optional<uint64_t> json_length = std::nullopt) {
     body.prepare(json.size() + binary.size(), json_length.value_or(json.size()));
     body.append(json.data(), json.size());
@@ -41,7 +39,7 @@ struct Decoded {
   }
 };
 
-std::string error_of(const ModelSignature& model, const std::string& json, const std::string& binary = {},
+std::string error_of(const scheduling::ModelSignature& model, const std::string& json, const std::string& binary = {},
                      std::optional<uint64_t> json_length = std::nullopt) {
   try {
     Decoded decoded(model, json, binary, json_length);
@@ -53,9 +51,9 @@ std::string error_of(const ModelSignature& model, const std::string& json, const
   return "no error";
 }
 
-ModelSignature one_input(DType dtype, std::vector<Dim> dims = {variable_dim("s0")}) {
-  return ModelSignature("m", 1,
-                        model_spec({tensor_spec("arg0_1", dtype, dims)}, {tensor_spec("output0", dtype, dims)}));
+scheduling::ModelSignature one_input(DType dtype, std::vector<Dim> dims = {variable_dim("s0")}) {
+  return scheduling::ModelSignature(
+      "m", 1, model_spec({tensor_spec("arg0_1", dtype, dims)}, {tensor_spec("output0", dtype, dims)}));
 }
 
 std::string input(std::string_view shape, std::string_view datatype, std::string_view rest,
@@ -70,14 +68,16 @@ struct Json {
   bool binary;
 };
 
-Json encode(const ModelSignature& model, const InferRequest& request, std::vector<Tensor> outputs,
+Json encode(const scheduling::ModelSignature& model, const InferRequest& request, std::vector<Tensor> outputs,
             std::string_view weights_name = "1") {
   TensorScratch scratch;
-  Response response;
+  http::Response response;
   response.reset();
   encode_infer(model, request, weights_name, outputs, scratch, response);
-  Json json{std::string(response.text().view().substr(Response::kHeadRoom)), {}, response.json_length.has_value()};
-  for (const Response::Segment& s : response.segments) json.tail.append(static_cast<const char*>(s.data), s.bytes);
+  Json json{
+      std::string(response.text().view().substr(http::Response::kHeadRoom)), {}, response.json_length.has_value()};
+  for (const http::Response::Segment& s : response.segments)
+    json.tail.append(static_cast<const char*>(s.data), s.bytes);
   if (response.json_length) CHECK(*response.json_length == json.text.size());
   CHECK(response.body_bytes() == json.text.size() + json.tail.size());
   return json;
@@ -111,7 +111,7 @@ const DatatypeRow kRows[] = {
 TEST_CASE("infer_codec: JSON tensors of every datatype, and what each refuses") {
   for (const DatatypeRow& row : kRows) {
     CAPTURE(std::string(row.name));
-    const ModelSignature model = one_input(row.dtype);
+    const scheduling::ModelSignature model = one_input(row.dtype);
     const Decoded good(model, input("[2]", row.name, std::string("\"data\":") + row.two));
     REQUIRE(good.request.inputs.size() == 1);
     CHECK(good.request.inputs[0].dtype() == row.dtype);
@@ -154,7 +154,7 @@ TEST_CASE("infer_codec: JSON tensors of every datatype, and what each refuses") 
 TEST_CASE("infer_codec: binary tensors of every datatype are used in place") {
   for (const DatatypeRow& row : kRows) {
     CAPTURE(std::string(row.name));
-    const ModelSignature model = one_input(row.dtype);
+    const scheduling::ModelSignature model = one_input(row.dtype);
     const size_t bytes = 3 * dtype_bytes(row.dtype);
     const std::string data(bytes, '\1');
     const std::string size = "\"parameters\":{\"binary_data_size\":" + std::to_string(bytes) + "}";
@@ -174,7 +174,7 @@ TEST_CASE("infer_codec: binary tensors of every datatype are used in place") {
 }
 
 TEST_CASE("infer_codec: a binary tensor that starts at an odd address is copied") {
-  const ModelSignature model(
+  const scheduling::ModelSignature model(
       "m", 1,
       model_spec({tensor_spec("a", DType::kUInt8, {fixed_dim(3)}), tensor_spec("b", DType::kInt32, {fixed_dim(2)})},
                  {tensor_spec("o", DType::kInt32, {fixed_dim(2)})}));
@@ -192,7 +192,7 @@ TEST_CASE("infer_codec: a binary tensor that starts at an odd address is copied"
 }
 
 TEST_CASE("infer_codec: an input's storage begins with its first element") {
-  const ModelSignature model(
+  const scheduling::ModelSignature model(
       "m", 1,
       model_spec({tensor_spec("a", DType::kFloat32, {fixed_dim(3)}), tensor_spec("b", DType::kFloat32, {fixed_dim(2)})},
                  {tensor_spec("o", DType::kFloat32, {fixed_dim(2)})}));
@@ -235,20 +235,20 @@ TEST_CASE("infer_codec: storages of inputs are used again, unless somebody kept 
 }
 
 TEST_CASE("infer_codec: half types and carriers") {
-  const ModelSignature half = one_input(DType::kFloat16);
+  const scheduling::ModelSignature half = one_input(DType::kFloat16);
   CHECK(error_of(half, input("[1]", "FP16", "\"data\":[1]")) ==
         "input 'ARGS[0]': receiving FP16 data via JSON is not supported, use the binary data format");
   CHECK(
       Decoded(half, input("[1]", "FP16", "\"parameters\":{\"binary_data_size\":2}"), "ab").request.inputs[0].dtype() ==
       DType::kFloat16);
-  const ModelSignature complex = one_input(DType::kComplex64, {variable_dim("s0"), fixed_dim(1)});
+  const scheduling::ModelSignature complex = one_input(DType::kComplex64, {variable_dim("s0"), fixed_dim(1)});
   CHECK(complex.inputs[0].shape == std::vector<int64_t>{-1, 1, 2});
   const Decoded decoded(complex, input("[2,1,2]", "FP32", "\"data\":[1,2,3,4]"));
   CHECK(decoded.request.inputs[0].dtype() == DType::kComplex64);
   CHECK(decoded.request.inputs[0].dim() == 2);
   CHECK(values<uint64_t>(decoded.request.inputs[0]).size() == 2);
   CHECK(contains(error_of(complex, input("[2,1]", "FP32", "\"data\":[1,2]")), "needs a last dimension of 2"));
-  const ModelSignature float8 = one_input(DType::kFloat8E4M3FN);
+  const scheduling::ModelSignature float8 = one_input(DType::kFloat8E4M3FN);
   CHECK(values<uint8_t>(Decoded(float8, input("[2]", "UINT8", "\"data\":[56,64]")).request.inputs[0]) ==
         std::vector<uint8_t>{56, 64});
   CHECK(contains(error_of(one_input(DType::kFloat32), input("[1]", "BYTES", "\"data\":[\"a\"]")),
@@ -256,7 +256,7 @@ TEST_CASE("infer_codec: half types and carriers") {
 }
 
 TEST_CASE("infer_codec: the order of keys does not matter") {
-  const ModelSignature model = one_input(DType::kInt64);
+  const scheduling::ModelSignature model = one_input(DType::kInt64);
   const Decoded decoded(model, R"({"outputs":[{"name":"OUTPUT__0"}],"inputs":[{"data":[[4],[5]],"parameters":{},)"
                                R"("datatype":"INT64","shape":[2],"name":"arg0_1"}],"id":"x\"y","unknown":[{}]})");
   CHECK(values<int64_t>(decoded.request.inputs[0]) == std::vector<int64_t>{4, 5});
@@ -268,7 +268,7 @@ TEST_CASE("infer_codec: the order of keys does not matter") {
 }
 
 TEST_CASE("infer_codec: an answer is whole wherever its memory has to grow") {
-  const ModelSignature model = one_input(DType::kFloat32);
+  const scheduling::ModelSignature model = one_input(DType::kFloat32);
   Tensor output = Tensor::empty({{1, 2, 3}}, DType::kFloat32);
   std::fill_n(static_cast<float*>(output.data()), 6, 1.0f);
   for (size_t length = 1; length < 2100; ++length) {
@@ -284,7 +284,7 @@ TEST_CASE("infer_codec: an answer is whole wherever its memory has to grow") {
 }
 
 TEST_CASE("infer_codec: envelopes that are refused") {
-  const ModelSignature model = one_input(DType::kFloat32);
+  const scheduling::ModelSignature model = one_input(DType::kFloat32);
   const std::string good = R"({"name":"ARGS[0]","shape":[1],"datatype":"FP32","data":[1]})";
   const auto refuses = [&](const std::string& json, std::string_view text) {
     CAPTURE(json);
@@ -336,17 +336,18 @@ TEST_CASE("infer_codec: envelopes that are refused") {
 }
 
 TEST_CASE("infer_codec: raw binary requests") {
-  const ModelSignature model = one_input(DType::kFloat32, {variable_dim("s0"), fixed_dim(2)});
+  const scheduling::ModelSignature model = one_input(DType::kFloat32, {variable_dim("s0"), fixed_dim(2)});
   REQUIRE(model.max_batch_size > 0);
   const Decoded decoded(model, std::string(8, '\0'), {}, 0);
   CHECK(decoded.request.inputs[0].size(0) == 1);
   CHECK(decoded.in_place(0));
   CHECK(decoded.request.outputs[0].binary);
   CHECK(error_of(model, std::string(16, '\0'), {}, 0).starts_with("unexpected total byte size 16"));
-  const ModelSignature rows = one_input(DType::kFloat32, {fixed_dim(3), variable_dim("s1")});
+  const scheduling::ModelSignature rows = one_input(DType::kFloat32, {fixed_dim(3), variable_dim("s1")});
   CHECK(Decoded(rows, std::string(24, '\0'), {}, 0).request.inputs[0].size(1) == 2);
   CHECK(contains(error_of(rows, std::string(25, '\0'), {}, 0), "not a multiple of 12"));
-  const ModelSignature two = one_input(DType::kFloat32, {fixed_dim(3), variable_dim("s1"), variable_dim("s2")});
+  const scheduling::ModelSignature two =
+      one_input(DType::kFloat32, {fixed_dim(3), variable_dim("s1"), variable_dim("s2")});
   CHECK(contains(error_of(two, std::string(24, '\0'), {}, 0), "allows one variable dimension"));
 }
 
@@ -359,7 +360,7 @@ TEST_CASE("infer_codec: recorded strides") {
     contiguous_strides(sizes, strides.data());
     const Tensor dense = Tensor::from_blob(data.data(), sizes, strides, DType::kFloat32);
     const Tensor tensor =
-        in_recorded_strides(dense, tensor_spec("x", DType::kFloat32, {}, std::move(recorded)), scratch);
+        scheduling::in_recorded_strides(dense, tensor_spec("x", DType::kFloat32, {}, std::move(recorded)), scratch);
     CHECK(values<float>(tensor) == values<float>(dense));
     return std::vector<int64_t>(tensor.strides().begin(), tensor.strides().end());
   };
@@ -377,16 +378,17 @@ TEST_CASE("infer_codec: recorded strides") {
   std::vector<float> same = {1, 2, 1, 2};
   const int64_t sizes[2] = {2, 2}, strides[2] = {2, 1};
   const TensorSpec expanded = tensor_spec("x", DType::kFloat32, {}, {0, 1});
-  CHECK(in_recorded_strides(Tensor::from_blob(same.data(), sizes, strides, DType::kFloat32), expanded, scratch)
+  CHECK(scheduling::in_recorded_strides(Tensor::from_blob(same.data(), sizes, strides, DType::kFloat32), expanded,
+                                        scratch)
             .stride(0) == 0);
   same[0] = 5;
-  CHECK_THROWS_WITH_AS(
-      in_recorded_strides(Tensor::from_blob(same.data(), sizes, strides, DType::kFloat32), expanded, scratch),
-      doctest::Contains("share memory"), Error);
+  CHECK_THROWS_WITH_AS(scheduling::in_recorded_strides(Tensor::from_blob(same.data(), sizes, strides, DType::kFloat32),
+                                                       expanded, scratch),
+                       doctest::Contains("share memory"), Error);
 }
 
 TEST_CASE("infer_codec: answers in JSON") {
-  const ModelSignature model(
+  const scheduling::ModelSignature model(
       "m", 3,
       model_spec({tensor_spec("a", DType::kFloat32, {variable_dim("s0")})},
                  {tensor_spec("o", DType::kFloat32, {variable_dim("s0")}), tensor_spec("p", DType::kComplex64, {})}));
@@ -411,10 +413,10 @@ TEST_CASE("infer_codec: answers in JSON") {
 }
 
 TEST_CASE("infer_codec: answers in binary, by default or for each output") {
-  const ModelSignature model("m", 1,
-                             model_spec({tensor_spec("a", DType::kFloat32, {variable_dim("s0")})},
-                                        {tensor_spec("o", DType::kInt16, {variable_dim("s0")}),
-                                         tensor_spec("p", DType::kInt16, {variable_dim("s0")})}));
+  const scheduling::ModelSignature model("m", 1,
+                                         model_spec({tensor_spec("a", DType::kFloat32, {variable_dim("s0")})},
+                                                    {tensor_spec("o", DType::kInt16, {variable_dim("s0")}),
+                                                     tensor_spec("p", DType::kInt16, {variable_dim("s0")})}));
   const std::string start = R"({"inputs":[{"name":"ARGS[0]","shape":[1],"datatype":"FP32","data":[1]}],)";
   std::vector<int16_t> data = {1, 2, 3, 4};
   const int64_t sizes[2] = {2, 2}, row_major[2] = {2, 1}, transposed[2] = {1, 2}, none[2] = {0, 2};
@@ -441,14 +443,14 @@ TEST_CASE("infer_codec: answers in binary, by default or for each output") {
 }
 
 TEST_CASE("infer_codec: half outputs need the binary form") {
-  const ModelSignature model = one_input(DType::kBFloat16);
+  const scheduling::ModelSignature model = one_input(DType::kBFloat16);
   const Decoded decoded(model, input("[1]", "BF16", "\"parameters\":{\"binary_data_size\":2}"), "ab");
   CHECK_THROWS_WITH_AS(encode(model, decoded.request, {decoded.request.inputs[0]}),
                        doctest::Contains("sending BF16 data via JSON is not supported"), Error);
 }
 
 TEST_CASE("infer_codec: priority and timeout") {
-  const ModelSignature model = one_input(DType::kInt64);
+  const scheduling::ModelSignature model = one_input(DType::kInt64);
   const auto with = [](std::string_view parameters) {
     return R"({"parameters":{)" + std::string(parameters) +
            R"(},"inputs":[{"name":"ARGS[0]","shape":[1],"datatype":"INT64","data":[1]}]})";
@@ -463,3 +465,5 @@ TEST_CASE("infer_codec: priority and timeout") {
   CHECK(error_of(model, with(R"("priority":"high")")) != "no error");
   CHECK(contains(error_of(model, with(R"("triton_x":1)")), "reserved"));
 }
+
+}  // namespace sconce::server::codecs

@@ -9,8 +9,8 @@
 #include "server/support/json_document.h"
 #include "tests/server/one_model_rollout.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::console {
+
 using std::chrono::milliseconds;
 using Clock = OverviewSource::Clock;
 
@@ -102,3 +102,5 @@ TEST_CASE("feeds: the overview and the log, a piece at a time") {
   log->append(text, start + std::chrono::seconds(15));
   CHECK(text.view() == ":\n\n");
 }
+
+}  // namespace sconce::server::console

@@ -6,9 +6,7 @@
 
 #include "server/support/json_document.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::console {
 namespace {
 
 Overview::Model model(const char* name, const char* state = "READY") {
@@ -66,7 +64,7 @@ TEST_CASE("overview: an earlier model that is served in place of a bad one") {
 TEST_CASE("overview: refusals and lost lines count since the last look") {
   Overview before, now;
   before.models = now.models = {model("m")};
-  constexpr auto kRejected = static_cast<size_t>(FailureReason::kRejected);
+  constexpr auto kRejected = static_cast<size_t>(scheduling::FailureReason::kRejected);
   before.models[0].totals.failures_by_reason[kRejected] = 5;
   now.models[0].totals.failures_by_reason[kRejected] = 12;
   now.models[0].queue = 4;
@@ -97,7 +95,8 @@ TEST_CASE("overview: the document") {
   one.totals.batches = {{1, {7, 0, 0, 0}}, {8, {2, 0, 0, 0}}};
   one.totals.latency[16] = 1;
   one.devices = {"cpu"};
-  now.operations = {{4, "m", "v2", 3, Operation::State::kFailed, Operation::Phase::kFolding, 1, 2, 0.5}};
+  now.operations = {
+      {4, "m", "v2", 3, rollout::Operation::State::kFailed, rollout::Operation::Phase::kFolding, 1, 2, 0.5}};
   const std::string text = overview_document(now, {{true, "", "bad"}, {false, "m", "so so"}});
   CHECK(text.find('\n') == std::string::npos);  // an event has one line
   const OrderedJson json = parse_document(text);
@@ -118,3 +117,5 @@ TEST_CASE("overview: the document") {
   CHECK(json["alerts"] == parse_document(R"([{"severity":"critical","model":null,"text":"bad"},)"
                                          R"({"severity":"warning","model":"m","text":"so so"}])"));
 }
+
+}  // namespace sconce::server::console

@@ -7,8 +7,7 @@
 #include <iterator>
 #include <string>
 
-using namespace sconce::server;
-
+namespace sconce::server::console {
 namespace {
 
 const std::filesystem::path kFolder = SCONCE_CONSOLE_PAGE;
@@ -19,12 +18,12 @@ std::string read(const std::filesystem::path& path) {
 }
 
 struct Answered {
-  Response response;
-  Answered(const PageFile& file, Coding accepts, std::string_view known = {}) {
+  http::Response response;
+  Answered(const PageFile& file, http::Coding accepts, std::string_view known = {}) {
     response.reset();
     answer_page_file(file, accepts, known, response);
   }
-  std::string text() { return std::string(response.text().view().substr(Response::kHeadRoom)); }
+  std::string text() { return std::string(response.text().view().substr(http::Response::kHeadRoom)); }
 };
 
 }  // namespace
@@ -37,10 +36,10 @@ TEST_CASE("page files: every file of the folder is in the program, as it is ther
     CAPTURE(name);
     const PageFile* const file = find_page_file(name);
     REQUIRE(file != nullptr);
-    Answered plain(*file, Coding::kIdentity);
+    Answered plain(*file, http::Coding::kIdentity);
     CHECK(plain.text() == read(entry.path()));
     CHECK(plain.response.fields.find("Content-Encoding") == std::string_view::npos);
-    Answered gzip(*file, Coding::kGzip);
+    Answered gzip(*file, http::Coding::kGzip);
     REQUIRE(gzip.response.segments.size() == 1);
     CHECK(gzip.response.segments[0].bytes == file->gzip.size());
     CHECK(gzip.text().empty());
@@ -54,17 +53,19 @@ TEST_CASE("page files: every file of the folder is in the program, as it is ther
 TEST_CASE("page files: who has a file is told so") {
   const PageFile& file = *find_page_file("index.html");
   for (const std::string& known : {std::string(file.tag), "\"other\", " + std::string(file.tag)}) {
-    Answered again(file, Coding::kGzip, known);
+    Answered again(file, http::Coding::kGzip, known);
     CHECK(again.response.status == 304);
     CHECK(again.response.body_bytes() == 0);
     CHECK(again.response.fields.find(file.tag) != std::string_view::npos);
   }
-  CHECK(Answered(file, Coding::kGzip, "W/\"0123456789abcdef\"").response.status == 200);
+  CHECK(Answered(file, http::Coding::kGzip, "W/\"0123456789abcdef\"").response.status == 200);
   CHECK(find_page_file("nothing.js") == nullptr);
   CHECK(find_page_file("") == nullptr);
 }
 
 TEST_CASE("page files: heads have room") {
   for (const PageFile& file : kPageFiles)
-    CHECK(Answered(file, Coding::kGzip).response.fields.size() + 400 < Response::kHeadRoom);
+    CHECK(Answered(file, http::Coding::kGzip).response.fields.size() + 400 < http::Response::kHeadRoom);
 }
+
+}  // namespace sconce::server::console

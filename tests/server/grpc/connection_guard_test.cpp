@@ -12,12 +12,10 @@
 
 #include "server/support/files/descriptor.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::rpc {
 namespace {
 
-const CallCounters* watched = nullptr;  // by shutdown() below
+const telemetry::CallCounters* watched = nullptr;  // by shutdown() below
 uint64_t counted_before_shutdown = 0;
 
 }  // namespace
@@ -62,7 +60,7 @@ struct Watched {
     return ::recv(client.get(), &byte, 1, 0) == 0;
   }
 
-  CallCounters counters;
+  telemetry::CallCounters counters;
   LogLimit lines;
   SilentServer server;
   ConnectionGuard guard{{10, 1000, {}}, 10, counters, lines};
@@ -77,7 +75,7 @@ TEST_CASE("connection guard: a closed connection is counted before its client ca
   CHECK_FALSE(Watched::has_ended(pair.client));
   CHECK(watch.guard.make_room(watch.server, ConnectionGuard::Clock::now()));
   CHECK(counted_before_shutdown == 1);
-  CHECK(watch.counters.closed[CallCounters::kRoom] == 1);
+  CHECK(watch.counters.closed[telemetry::CallCounters::kRoom] == 1);
   CHECK(Watched::has_ended(pair.client));
 }
 
@@ -88,7 +86,9 @@ TEST_CASE("connection guard: a descriptor that has become another file's is neit
   REQUIRE(::dup2(other.server.get(), pair.server.get()) == pair.server.get());
   watch.guard.make_room(watch.server, ConnectionGuard::Clock::now());
   CHECK_FALSE(Watched::has_ended(other.client));
-  CHECK(watch.counters.closed[CallCounters::kRoom] == 0);
+  CHECK(watch.counters.closed[telemetry::CallCounters::kRoom] == 0);
   CHECK(watch.guard.forget_closed() == 1);
   CHECK(watch.guard.size() == 0);
 }
+
+}  // namespace sconce::server::rpc

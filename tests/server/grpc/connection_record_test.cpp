@@ -7,7 +7,7 @@
 
 #include "server/grpc/peer_debts.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 using namespace std::chrono_literals;
@@ -191,4 +191,4 @@ TEST_CASE("what is kept of addresses is bounded") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -8,8 +8,10 @@
 #include "server/grpc/status.h"
 #include "tests/errors.h"
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
+
+using api::GrpcMethod;
 
 TEST_CASE("grpc documents: names in messages are those of the route") {
   const RouteRequest ready = route_request(GrpcMethod::kModelReady, R"({"name":"m@v2","version":"3"})");
@@ -80,4 +82,4 @@ TEST_CASE("grpc status: every HTTP status of an error has its code") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

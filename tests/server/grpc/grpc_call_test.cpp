@@ -16,8 +16,8 @@
 #include "tests/server/grpc/grpc_service.h"
 #include "tests/server/tensor_requests.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::rpc {
+
 using namespace std::chrono_literals;
 using test::FakeRequest;
 using test::GrpcService;
@@ -26,7 +26,7 @@ using test::ScriptedService;
 
 namespace {
 
-constexpr auto kInfer = GrpcMethod::kModelInfer, kStream = GrpcMethod::kModelStreamInfer;
+constexpr auto kInfer = api::GrpcMethod::kModelInfer, kStream = api::GrpcMethod::kModelStreamInfer;
 
 class Waiter final : public GrpcWaiter {
  public:
@@ -62,7 +62,7 @@ class Calling {
   ~Calling() { release(); }
   Calling(const Calling&) = delete;
 
-  bool admit(GrpcMethod method = kInfer, ScriptedService::Clock::time_point deadline = TimerQueue::kNever,
+  bool admit(api::GrpcMethod method = kInfer, ScriptedService::Clock::time_point deadline = TimerQueue::kNever,
              std::string_view authorization = {}) {
     GrpcCaller caller;
     caller.peer = "192.0.2.7:50000";
@@ -71,7 +71,7 @@ class Calling {
     caller.authorization = authorization;
     return call_->admit(method, caller, 1000, waiter);
   }
-  void run(const TensorRequest& request, GrpcMethod method = kInfer,
+  void run(const codecs::TensorRequest& request, api::GrpcMethod method = kInfer,
            ScriptedService::Clock::time_point deadline = TimerQueue::kNever) {
     REQUIRE(admit(method, deadline));
     call_->run(request);
@@ -104,7 +104,7 @@ TEST_CASE("grpc call: it is answered by the model, counted and written to the ac
     Calling call(server);
     call.run(fake.request);
     CHECK(call.code() == GrpcCode::kOk);
-    const TensorAnswer& answer = call->answer();
+    const codecs::TensorAnswer& answer = call->answer();
     CHECK(answer.model == "m");
     CHECK(answer.weights_name == "1");
     CHECK(answer.last);
@@ -398,7 +398,7 @@ TEST_CASE("grpc call: a stream has an answer for each token, and a last one with
   call.run(loop.request, kStream);
   for (int64_t step = 0; step < 3; ++step) {
     CHECK(call.code() == GrpcCode::kOk);
-    const TensorAnswer& answer = call->answer();
+    const codecs::TensorAnswer& answer = call->answer();
     CHECK(answer.streamed);
     CHECK_FALSE(answer.last);
     CHECK(answer.weights_name == "1");
@@ -518,3 +518,5 @@ TEST_CASE("grpc calls: a call is resumed on another thread, also without memory"
   resumed.done.wait(false);
   CHECK(resumed.thread != std::this_thread::get_id());
 }
+
+}  // namespace sconce::server::rpc

@@ -15,21 +15,21 @@
 #include "tests/runner/counted_memory.h"
 #include "tests/server/grpc/grpc_service.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::rpc {
+
 using namespace std::chrono_literals;
 using test::GrpcService;
 using test::ScriptedService;
 
 namespace {
 
-constexpr auto kMetadata = GrpcMethod::kModelMetadata;
+constexpr auto kMetadata = api::GrpcMethod::kModelMetadata;
 const std::string kOfModel = R"({"name": "m"})";
 
 // A call, and what libsconce_grpc is told of it.
 class Asked {
  public:
-  explicit Asked(GrpcService& server, GrpcMethod method = kMetadata,
+  explicit Asked(GrpcService& server, api::GrpcMethod method = kMetadata,
                  ScriptedService::Clock::time_point deadline = TimerQueue::kNever) {
     GrpcCaller caller;
     caller.peer = "192.0.2.7:50000";
@@ -264,7 +264,7 @@ TEST_CASE("grpc document: a call without access is refused, and loads nothing") 
   const std::string token = "infer-0123456789abcdef";
   const std::string file = folder.write("tokens", "infer " + token + "\n").string();
   GrpcService server([&](ServerConfig& config) { config.token_file = file; });
-  Asked none(server), wrong(server), live(server, GrpcMethod::kServerLive), right(server);
+  Asked none(server), wrong(server), live(server, api::GrpcMethod::kServerLive), right(server);
   CHECK_FALSE(none.start());
   CHECK(none.code() == GrpcCode::kUnauthenticated);
   CHECK_FALSE(wrong.start(kOfModel, "Bearer infer-0123456789abcdeX"));
@@ -280,7 +280,7 @@ TEST_CASE("grpc document: a call without access is refused, and loads nothing") 
 
 TEST_CASE("grpc document: control needs http_admin, and the loader gets nothing without") {
   GrpcService server;
-  Asked load(server, GrpcMethod::kRepositoryModelLoad), settings(server, GrpcMethod::kLogSettings);
+  Asked load(server, api::GrpcMethod::kRepositoryModelLoad), settings(server, api::GrpcMethod::kLogSettings);
   CHECK_FALSE(load.start(R"({"model_name": "m"})"));
   CHECK(load.code() == GrpcCode::kPermissionDenied);
   CHECK_FALSE(settings.start("{}"));
@@ -291,7 +291,7 @@ TEST_CASE("grpc document: control needs http_admin, and the loader gets nothing 
 TEST_CASE("grpc document: a version, and settings to change, are those of the message") {
   GrpcService server([](ServerConfig& config) { config.http_admin = true; });
   server.publish("m");
-  const auto code = [&](GrpcMethod method, const std::string& message) {
+  const auto code = [&](api::GrpcMethod method, const std::string& message) {
     Asked asked(server, method);
     CHECK_FALSE(asked.start(message));
     const GrpcCode code = asked.code();
@@ -300,15 +300,15 @@ TEST_CASE("grpc document: a version, and settings to change, are those of the me
   };
   CHECK(code(kMetadata, R"({"name": "m", "version": "1"})") == GrpcCode::kOk);
   CHECK(code(kMetadata, R"({"name": "m", "version": "9"})") == GrpcCode::kNotFound);
-  CHECK(code(GrpcMethod::kLogSettings, "{}") == GrpcCode::kOk);
-  CHECK(code(GrpcMethod::kLogSettings, R"({"settings": {"nonsense": {"bool_param": true}}})") ==
+  CHECK(code(api::GrpcMethod::kLogSettings, "{}") == GrpcCode::kOk);
+  CHECK(code(api::GrpcMethod::kLogSettings, R"({"settings": {"nonsense": {"bool_param": true}}})") ==
         GrpcCode::kInvalidArgument);
 }
 
 TEST_CASE("grpc document: a set of a model that is not loaded, as over HTTP") {
   GrpcService server;
   SUBCASE("a route that distinguishes no sets refuses it at once") {
-    Asked config(server, GrpcMethod::kModelConfig);
+    Asked config(server, api::GrpcMethod::kModelConfig);
     CHECK_FALSE(config.start(R"({"name": "m@blue"})"));
     CHECK(config.code() == GrpcCode::kNotFound);
     CHECK(config.message().find("'m@blue' is not found") != std::string::npos);
@@ -317,7 +317,7 @@ TEST_CASE("grpc document: a set of a model that is not loaded, as over HTTP") {
   }
   SUBCASE("control refuses it at once") {
     server.config.http_admin = true;
-    Asked load(server, GrpcMethod::kRepositoryModelLoad);
+    Asked load(server, api::GrpcMethod::kRepositoryModelLoad);
     CHECK_FALSE(load.start(R"({"model_name": "m@blue"})"));
     CHECK(load.code() == GrpcCode::kNotFound);
     load.wait_until_gone();
@@ -332,7 +332,7 @@ TEST_CASE("grpc document: a set of a model that is not loaded, as over HTTP") {
     metadata.wait_until_gone();
   }
   SUBCASE("it is ready if a request would load the model") {
-    Asked ready(server, GrpcMethod::kModelReady);
+    Asked ready(server, api::GrpcMethod::kModelReady);
     CHECK_FALSE(ready.start(R"({"name": "m@blue"})"));
     CHECK(ready.code() == GrpcCode::kOk);
     ready.wait_until_gone();
@@ -345,7 +345,7 @@ TEST_CASE("grpc document: the loader executes manual loads, and reports their en
     config.access_log = true;
   });
   server.control->start();
-  constexpr auto kLoad = GrpcMethod::kRepositoryModelLoad, kUnload = GrpcMethod::kRepositoryModelUnload;
+  constexpr auto kLoad = api::GrpcMethod::kRepositoryModelLoad, kUnload = api::GrpcMethod::kRepositoryModelUnload;
   Asked load(server, kLoad), unload(server, kUnload), wrong(server, kLoad), nameless(server, kLoad);
   CHECK_FALSE(load.start(R"({"model_name": "m"})"));
   CHECK(load.code() == GrpcCode::kOk);
@@ -361,3 +361,5 @@ TEST_CASE("grpc document: the loader executes manual loads, and reports their en
   CHECK(nameless.code() == GrpcCode::kInvalidArgument);
   for (Asked* asked : {&load, &unload, &wrong, &nameless}) asked->wait_until_gone();
 }
+
+}  // namespace sconce::server::rpc

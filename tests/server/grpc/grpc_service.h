@@ -16,7 +16,7 @@ struct GrpcService : ScriptedService {
   ~GrpcService() { wait_until_empty(); }
 
   // Number of ended calls with this status.
-  uint64_t counted(server::GrpcMethod method, server::GrpcCode code) const {
+  uint64_t counted(server::api::GrpcMethod method, server::rpc::GrpcCode code) const {
     uint64_t count = 0;
     for (const auto& bucket : telemetry->calls.calls[static_cast<size_t>(method)][static_cast<size_t>(code)].durations)
       count += bucket;
@@ -27,7 +27,7 @@ struct GrpcService : ScriptedService {
     while (!room.empty()) std::this_thread::yield();
   }
 
-  server::CallRoom room{*admission, *telemetry, clock, 1};
+  server::rpc::CallRoom room{*admission, *telemetry, clock, 1};
 };
 
 }  // namespace sconce::test

@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::http {
 namespace {
 
 constexpr size_t kWhole = size_t{1} << 40;
@@ -123,3 +121,5 @@ TEST_CASE("chunk_decoder: sizes of 64 bits are sizes") {
   CHECK(decoded.body == "abc");
   CHECK(!decoded.done);
 }
+
+}  // namespace sconce::server::http

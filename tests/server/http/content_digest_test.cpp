@@ -7,9 +7,7 @@
 
 #include "sconce/error.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::http {
 namespace {
 
 constexpr const char* kHex = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -41,3 +39,5 @@ TEST_CASE("content_digest: what is none is refused") {
     CHECK_THROWS_AS((void)digest_from_hex(text), Error);
   }
 }
+
+}  // namespace sconce::server::http

@@ -4,8 +4,7 @@
 
 #include "sconce/error.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::http {
 
 TEST_CASE("query: decoded, and strict") {
   const Query query("label=a%20b%2Fc&commit=true&dry_run&async=0", {"label", "commit", "dry_run", "async", "mode"});
@@ -22,3 +21,5 @@ TEST_CASE("query: decoded, and strict") {
     CHECK_THROWS_AS(Query(text, {"label"}), Error);
   }
 }
+
+}  // namespace sconce::server::http

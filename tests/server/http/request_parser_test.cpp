@@ -7,9 +7,7 @@
 #include <string>
 #include <vector>
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::http {
 namespace {
 
 struct Parsed {
@@ -132,3 +130,5 @@ TEST_CASE("request_parser: a body in chunks has the limit of bodies") {
     CHECK(body.size() <= 16);
   }
 }
+
+}  // namespace sconce::server::http

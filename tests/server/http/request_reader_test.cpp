@@ -9,8 +9,8 @@
 #include "sconce/error.h"
 #include "server/support/memory/request_budget.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::http {
+
 using Step = RequestReader::Step;
 
 namespace {
@@ -323,3 +323,5 @@ TEST_CASE("request reader: without room for a head the connection is told so") {
   reading.budget.give((1 << 20) + (1 << 18));
   CHECK(reading.budget.used() == 0);
 }
+
+}  // namespace sconce::server::http

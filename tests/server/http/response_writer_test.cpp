@@ -8,9 +8,7 @@
 #include <boost/asio/error.hpp>
 #include <string>
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::http {
 namespace {
 
 constexpr std::string_view kDate = "Thu, 01 Jan 1970 00:00:00 GMT";
@@ -139,3 +137,5 @@ TEST_CASE("answer writer: a client that has gone is an error") {
   CHECK_FALSE(one.writer.done());
   one.client = -1;
 }
+
+}  // namespace sconce::server::http

@@ -6,8 +6,8 @@
 
 #include "sconce/error.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::http {
+
 using Result = RouteMatch::Result;
 
 namespace {
@@ -153,3 +153,5 @@ TEST_CASE("router: query parameters") {
   CHECK(query_value("", "tensors").empty());
   CHECK(query_value("&&=", "tensors").empty());
 }
+
+}  // namespace sconce::server::http

@@ -10,11 +10,10 @@
 #include "server/support/json_document.h"
 #include "tests/runner/counted_memory.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::registry {
 
 TEST_CASE("documents: a call spec, and no memory at any step of it") {
-  ModelSignature model("m", 1, ModelSpec());
+  scheduling::ModelSignature model("m", 1, ModelSpec());
   model.spec.call_spec.known = true;
   model.spec.call_spec.args = {SpecNode::Kind::kTuple, "builtins.tuple", {}, {}, {SpecNode(), SpecNode()}};
   model.spec.call_spec.kwargs = {
@@ -43,15 +42,15 @@ TEST_CASE("documents: a call spec, and no memory at any step of it") {
 }
 
 TEST_CASE("documents: a key of the call spec that is no 64-bit integer stays text") {
-  ModelSignature model("m", 1, ModelSpec());
+  scheduling::ModelSignature model("m", 1, ModelSpec());
   model.spec.call_spec.known = true;
   model.spec.call_spec.args = {SpecNode::Kind::kDict, "builtins.dict", {"123456789012345678901"}, {true}, {SpecNode()}};
   CHECK(metadata_document(model, {}).find(R"("keys":["123456789012345678901"])") != std::string::npos);
 }
 
 TEST_CASE("documents: the config says what decides whether requests share runs") {
-  const auto parameters = [](const BatchPolicy& policy) {
-    const ModelSignature model("m", 1, ModelSpec());
+  const auto parameters = [](const scheduling::BatchPolicy& policy) {
+    const scheduling::ModelSignature model("m", 1, ModelSpec());
     const ModelConfig settings = ServerConfig().model("m");
     const OrderedJson config = parse_document(config_document(model, policy, settings, nullptr));
     CHECK(config.contains("dynamic_batching") == policy.alone.empty());
@@ -60,8 +59,8 @@ TEST_CASE("documents: the config says what decides whether requests share runs")
       text += name + "=" + value["string_value"].get<std::string>() + ";";
     return text;
   };
-  using By = RowSharing::By;
-  BatchPolicy policy;
+  using By = scheduling::RowSharing::By;
+  scheduling::BatchPolicy policy;
   for (const auto& [by, name] :
        {std::pair(By::kExport, "export"), {By::kSource, "source"}, {By::kSetting, "setting"}}) {
     policy.rows = {.shared = true, .by = by};
@@ -74,3 +73,5 @@ TEST_CASE("documents: the config says what decides whether requests share runs")
   CHECK(parameters(policy) ==
         "requests_run_alone=setting batching is off;rows_proof=none;rows_reason=relu at model.py:7;");
 }
+
+}  // namespace sconce::server::registry

@@ -10,8 +10,8 @@
 #include "tests/errors.h"
 #include "tests/server/registry/served_folder.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::registry {
+
 using test::ServedFolder;
 
 namespace {
@@ -135,7 +135,7 @@ TEST_CASE("model loader: a model is unloaded and loaded again") {
 TEST_CASE("model loader: a loaded model is told of before anybody else can find it") {
   ServedFolder served({"m/1"});
   std::vector<std::string> told;
-  served.loader->on_loaded([&](const std::shared_ptr<ServedModel>& model, const StartingWeights&) {
+  served.loader->on_loaded([&](const std::shared_ptr<ServedModel>& model, const weights::StartingWeights&) {
     told.push_back(model->interface().name + ": " + served.states());
   });
   served.loader->load_model("m");
@@ -152,8 +152,9 @@ TEST_CASE("model loader: once the server ends nothing is loaded, and that is no 
 TEST_CASE("model loader: it begins with the models of the start, in their order") {
   ServedFolder served({"a/1", "b/1"});
   std::string loaded;
-  served.loader->on_loaded(
-      [&](const std::shared_ptr<ServedModel>& model, const StartingWeights&) { loaded += model->interface().name; });
+  served.loader->on_loaded([&](const std::shared_ptr<ServedModel>& model, const weights::StartingWeights&) {
+    loaded += model->interface().name;
+  });
   start(*served.loader);
   CHECK(loaded == "ab");
   CHECK(served.states() == "a/1 ready, b/1 ready");
@@ -251,3 +252,5 @@ TEST_CASE("model loader: a thousand tasks may wait, and no more") {
   gate.open();
   gate.wait();
 }
+
+}  // namespace sconce::server::registry

@@ -7,8 +7,8 @@
 #include "tests/errors.h"
 #include "tests/server/registry/served_folder.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::registry {
+
 using test::ServedFolder;
 
 namespace {
@@ -34,7 +34,8 @@ PackageEntry pipeline(const std::string& name, const std::string& step) {
                            R"(", "inputs": {"INPUT__0": "x"}, "outputs": {"OUTPUT__0": "y"}}]})";
   PackageEntry entry;
   entry.name = entry.file.stem = name;
-  entry.pipeline = std::make_shared<const PipelineSpec>(read_pipeline(text, name + ".pipeline.json"));
+  entry.pipeline =
+      std::make_shared<const scheduling::PipelineSpec>(scheduling::read_pipeline(text, name + ".pipeline.json"));
   return entry;
 }
 
@@ -276,3 +277,5 @@ TEST_CASE("repository: a pipeline whose new file is wrong is served as before") 
         "Request for unknown model: 'missing' is not found");
   CHECK(served.now()->ready("p", "") == first);
 }
+
+}  // namespace sconce::server::registry

@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace sconce::server;
-
+namespace sconce::server::rollout {
 namespace {
 
 using Verdict = PushFinding::Verdict;
@@ -43,3 +42,5 @@ TEST_CASE("push reconciler: a server in doubt waits as long as the first one may
   CHECK(verdict({kUnknown, {}, in(kPrepared), kUnknown}, 1) == Verdict::kAbort);
   CHECK(verdict({in(kLost), {}, in(kPrepared)}, 1) == Verdict::kAbort);
 }
+
+}  // namespace sconce::server::rollout

@@ -16,8 +16,8 @@
 #include "tests/runner/counted_memory.h"
 #include "tests/server/one_model_rollout.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::rollout {
+
 using sconce::test::FailingMemory;
 
 namespace {
@@ -65,9 +65,9 @@ struct World : test::OneModelRollout {
 struct Arrived {
   asio::io_context context;
   tcp::socket client{context};
-  std::optional<Transport> transport;
-  std::optional<RequestParser> parser;
-  InputBuffer input{16384};
+  std::optional<http::Transport> transport;
+  std::optional<http::RequestParser> parser;
+  http::InputBuffer input{16384};
 
   explicit Arrived(const std::string& fields, const std::string& body) {
     tcp::acceptor acceptor(context, {asio::ip::address_v4::loopback(), 0});
@@ -189,3 +189,5 @@ TEST_CASE("weights faults: no memory at any step of a file's staging") {
     return request;
   });
 }
+
+}  // namespace sconce::server::rollout

@@ -19,8 +19,8 @@
 #include "tests/server/scheduling/scripted_model.h"
 #include "tests/server/spec_builder.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::scheduling {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -334,3 +334,5 @@ TEST_CASE("pipeline: a step does not start after the request's time for waiting"
   CHECK(describe_failure(run.error).code == ErrorCode::kDeadlineExceeded);
   CHECK(contains(run.problem(), "step 4 (model 'last')"));
 }
+
+}  // namespace sconce::server::scheduling

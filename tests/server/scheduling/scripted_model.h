@@ -15,7 +15,7 @@
 #include "server/scheduling/sequence_host.h"
 #include "server/support/timer_queue.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 // The time for a TimerQueue. It moves in pass() only.
 class StillTime {
@@ -86,4 +86,4 @@ class ScriptedModel final : public SequenceHost {
   };
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

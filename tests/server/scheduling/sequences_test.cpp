@@ -11,8 +11,8 @@
 #include "tests/server/queued_requests.h"
 #include "tests/server/scheduling/scripted_model.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::scheduling {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -297,3 +297,5 @@ TEST_CASE("sequences: new replicas get queues before they get sequences") {
   world.run();
   CHECK(second.done());
 }
+
+}  // namespace sconce::server::scheduling

@@ -6,9 +6,7 @@
 #include "src/support/sha256.h"
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::signing {
 namespace {
 
 std::span<const std::byte> bytes(const std::string& text) { return std::as_bytes(std::span<const char>(text)); }
@@ -44,3 +42,5 @@ TEST_CASE("archive signature: a comment of an archive has room for so much") {
   const std::string said = error_from(ErrorCode::kTooLarge, [] { archive_tail(std::string(65'535 - 25, 'x')); });
   CHECK_MESSAGE(said.find("write it beside the archive") != std::string::npos, said);
 }
+
+}  // namespace sconce::server::signing

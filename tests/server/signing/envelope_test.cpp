@@ -6,8 +6,8 @@
 #include "tests/errors.h"
 #include "tests/server/signing/signing_keys.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::signing {
+
 using namespace sconce::test;
 
 namespace {
@@ -84,3 +84,5 @@ TEST_CASE("envelope: a bundle that is cut off is no signature") {
   const std::string bundle = sign_payload("{}", private_key(kFirst));
   for (size_t size = 0; size + 1 < bundle.size(); ++size) CHECK(refusal(bundle.substr(0, size)) != "no error");
 }
+
+}  // namespace sconce::server::signing

@@ -6,8 +6,8 @@
 #include "tests/errors.h"
 #include "tests/server/signing/signing_keys.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::signing {
+
 using namespace sconce::test;
 
 TEST_CASE("keys: each kind signs, and only its public key verifies") {
@@ -66,3 +66,5 @@ TEST_CASE("keys: a file that is not there") {
           read_keys("/nowhere/key.pem", Key::Kind::kPublic);
         }).find("/nowhere/key.pem") != std::string::npos);
 }
+
+}  // namespace sconce::server::signing

@@ -15,8 +15,8 @@
 #include "tests/errors.h"
 #include "tests/server/signing/signing_keys.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::signing {
+
 using namespace sconce::test;
 
 namespace {
@@ -140,3 +140,5 @@ TEST_CASE("sign: what cannot be signed") {
   made.folder.write("net.pt2", content + "c");
   CHECK(contains(error_from([&] { sign_inside(made.file, made.key); }), "has a comment"));
 }
+
+}  // namespace sconce::server::signing

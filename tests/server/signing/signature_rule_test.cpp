@@ -9,8 +9,8 @@
 #include "tests/errors.h"
 #include "tests/server/signing/signing_keys.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::signing {
+
 using namespace sconce::test;
 
 namespace {
@@ -80,3 +80,5 @@ TEST_CASE("signature rule: equal bytes have one copy, which stays as it was") {
   CHECK(content_of(copy) == "content");
   CHECK(code_of([&] { (void)made.rule.verified_copy(made.file); }) == ErrorCode::kForbidden);
 }
+
+}  // namespace sconce::server::signing

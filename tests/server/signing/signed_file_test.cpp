@@ -12,8 +12,8 @@
 #include "tests/errors.h"
 #include "tests/server/signing/signing_keys.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::signing {
+
 using namespace sconce::test;
 
 namespace {
@@ -188,3 +188,5 @@ TEST_CASE("signed file: one of eight terabytes takes no memory before its signat
   CHECK(std::filesystem::file_size(file) == kBytes);
   CHECK(contains(error_from(ErrorCode::kForbidden, read), std::to_string(made.file.size()) + " were signed"));
 }
+
+}  // namespace sconce::server::signing

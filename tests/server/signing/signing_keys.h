@@ -10,13 +10,15 @@
 
 namespace sconce::test {
 
-inline std::vector<server::Key> keys_from(const std::string& pem, server::Key::Kind kind) {
+inline std::vector<server::signing::Key> keys_from(const std::string& pem, server::signing::Key::Kind kind) {
   const TempFolder folder;
-  return server::read_keys(folder.write("keys.pem", pem), kind);
+  return server::signing::read_keys(folder.write("keys.pem", pem), kind);
 }
-inline server::Key private_key(const std::string& pem) { return keys_from(pem, server::Key::Kind::kPrivate).front(); }
-inline std::vector<server::Key> public_keys(const std::string& pem) {
-  return keys_from(pem, server::Key::Kind::kPublic);
+inline server::signing::Key private_key(const std::string& pem) {
+  return keys_from(pem, server::signing::Key::Kind::kPrivate).front();
+}
+inline std::vector<server::signing::Key> public_keys(const std::string& pem) {
+  return keys_from(pem, server::signing::Key::Kind::kPublic);
 }
 
 }  // namespace sconce::test

@@ -7,9 +7,7 @@
 #include "src/support/sha256.h"
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::signing {
 namespace {
 
 Sha256Digest digest_of(std::string_view text) { return sha256_of(std::as_bytes(std::span(text))); }
@@ -89,3 +87,5 @@ TEST_CASE("statement: text that is cut off") {
   for (size_t size = 0; size < text.size(); ++size)
     CHECK_THROWS_AS(parse_statement(text.substr(0, size)), const Error&);
 }
+
+}  // namespace sconce::server::signing

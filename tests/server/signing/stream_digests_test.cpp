@@ -6,9 +6,7 @@
 #include "src/support/sha256.h"
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::signing {
 namespace {
 
 std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
@@ -84,3 +82,5 @@ TEST_CASE("head check: a signature without the digest of a head") {
   size_t seen = 0;
   CHECK(check(statement, kFile, 1, seen).find("sconce sign") != std::string::npos);
 }
+
+}  // namespace sconce::server::signing

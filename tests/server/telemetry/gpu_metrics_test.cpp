@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::telemetry {
 
 TEST_CASE("gpu_metrics: what devices tell, in units of the metrics") {
   GpuReader reader(SCONCE_FAKE_NVML);
@@ -34,3 +33,5 @@ TEST_CASE("gpu_metrics: no library, no devices") {
   CHECK(reader.look().empty());
   CHECK(reader.look().empty());
 }
+
+}  // namespace sconce::server::telemetry

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 std::string members(const std::string& text) { return R"("message":")" + text + R"(","fields":{})"; }
@@ -84,4 +84,4 @@ TEST_CASE("log ring: many threads, and a reader that misses none of what is kept
   CHECK(ring.last() == kThreads * kEach);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

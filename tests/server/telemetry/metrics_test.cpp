@@ -3,8 +3,7 @@
 #include "tests/errors.h"
 #include "tests/files.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::telemetry {
 
 TEST_CASE("metrics: docs/observability.md has the table") {
   std::string table = "| metric | kind | |\n|---|---|---|\n";
@@ -19,3 +18,5 @@ TEST_CASE("metrics: docs/observability.md has the table") {
   CAPTURE(table);
   CHECK(contains(content_of(source_path("docs/observability.md")), table + "\n"));
 }
+
+}  // namespace sconce::server::telemetry

@@ -2,7 +2,8 @@
 
 #include <doctest/doctest.h>
 
-using namespace sconce::server;
+namespace sconce::server::telemetry {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -74,3 +75,5 @@ TEST_CASE("trace record: what was not reached has no span") {
   record.levels = {false, true};
   CHECK(names_of(record) == std::vector<std::string>{"request"});
 }
+
+}  // namespace sconce::server::telemetry

@@ -7,7 +7,7 @@
 #include "server/registry/remote/transfer/store_error.h"
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 IssuedCredentials checked(IssuedCredentials issued, const std::string& expires) {
@@ -43,4 +43,4 @@ IssuedCredentials parse_issued_xml(std::string_view text) {
                  xml_text(text, "Expiration"));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -6,7 +6,7 @@
 
 #include "server/registry/remote/credentials/credential_cache.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // JSON of an agent, of the metadata service (names: AccessKeyId, SecretAccessKey, Token, Expiration) or of a
 // credential_process (SessionToken).
@@ -14,4 +14,4 @@ IssuedCredentials parse_issued_json(std::string_view text);
 // XML of STS.
 IssuedCredentials parse_issued_xml(std::string_view text);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -17,7 +17,7 @@
 
 extern char** environ;
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr size_t kMaxOutput = 64 << 10;
@@ -107,4 +107,4 @@ std::optional<IssuedCredentials> AwsProcess::fetch() {
   return parse_issued_json(text);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

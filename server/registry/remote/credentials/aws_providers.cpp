@@ -6,7 +6,7 @@
 #include "server/registry/remote/credentials/provider_chain.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr int kDeepest = 5;  // maximum depth of profiles that refer to each other
@@ -143,4 +143,4 @@ std::unique_ptr<CredentialProvider> aws_credentials(Environment environment, Tra
       "is there");
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -9,7 +9,7 @@
 #include "server/registry/remote/credentials/environment.h"
 #include "server/registry/remote/transfer/transfer.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // The files ~/.aws/credentials and ~/.aws/config, and the selected profile.
 class AwsProfiles {
@@ -143,4 +143,4 @@ std::unique_ptr<CredentialProvider> aws_profile_provider(const Environment& envi
 // the instance's metadata service. transfer: for requests to services that issue credentials.
 std::unique_ptr<CredentialProvider> aws_credentials(Environment environment, TransferSettings transfer);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -10,7 +10,7 @@
 #include "server/support/trim.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr std::string_view kLineEnds = " \t\r\n";
@@ -46,14 +46,14 @@ RemoteRequest sts_request(const std::string& url, const std::string& action, con
   RemoteRequest request;
   request.url = url;
   request.fields = {"Content-Type: application/x-www-form-urlencoded"};
-  request.body = "Action=" + action + "&Version=2011-06-15&RoleArn=" + encoded_value(role) +
-                 "&RoleSessionName=" + encoded_value(session);
+  request.body = "Action=" + action + "&Version=2011-06-15&RoleArn=" + http::encoded_value(role) +
+                 "&RoleSessionName=" + http::encoded_value(session);
   return request;
 }
 
 // Whether plain http may carry credentials to the host: this machine, and the addresses of the platforms' agents.
 bool is_agent(std::string_view url) {
-  const std::string_view authority = authority_of(url);
+  const std::string_view authority = http::authority_of(url);
   const std::string_view host = authority.starts_with('[') ? authority.substr(0, authority.find(']') + 1)
                                                            : authority.substr(0, authority.find(':'));
   constexpr std::string_view kHosts[] = {"localhost", "[::1]", "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"};
@@ -68,7 +68,7 @@ std::optional<IssuedCredentials> AwsWebIdentity::fetch() {
   SCONCE_CHECK(!token.empty(), kNotFound, identity_.token_file, " is empty");
   RemoteRequest request = sts_request(sts_url(environment_, region_of(environment_)), "AssumeRoleWithWebIdentity",
                                       identity_.role, identity_.session);
-  request.body += "&WebIdentityToken=" + encoded_value(token);
+  request.body += "&WebIdentityToken=" + http::encoded_value(token);
   return parse_issued_xml(Transfer(transfer_).document(request, ""));
 }
 
@@ -79,7 +79,7 @@ std::optional<IssuedCredentials> AwsAssumedRole::fetch() {
   const std::string url = sts_url(environment_, region);
   if (region.empty()) region = "us-east-1";
   RemoteRequest request = sts_request(url, "AssumeRole", role_.arn, role_.session);
-  if (!role_.external_id.empty()) request.body += "&ExternalId=" + encoded_value(role_.external_id);
+  if (!role_.external_id.empty()) request.body += "&ExternalId=" + http::encoded_value(role_.external_id);
   sign_for_aws(request, *source, region, "sts", std::chrono::system_clock::now());
   return parse_issued_xml(Transfer(transfer_).document(request, ""));
 }
@@ -142,8 +142,8 @@ std::optional<IssuedCredentials> AwsInstance::fetch() {
   role = trim(role.substr(0, role.find('\n')), kLineEnds);
   check_field_value(role, "the name of the instance's role");
   if (role.empty()) return std::nullopt;
-  request.url = roles + encoded_value(role);
+  request.url = roles + http::encoded_value(role);
   return parse_issued_json(transfer.document(request, ""));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -12,7 +12,7 @@
 #include "src/support/parse_number.h"
 #include "src/support/sha256.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 using Clock = std::chrono::system_clock;
@@ -53,7 +53,7 @@ void sign_for_aws(RemoteRequest& request, const IssuedCredentials& credentials, 
   const std::string time = amazon_time(now), day = time.substr(0, 8);
   const std::string payload = sha256_hex(request.body);
   std::vector<std::pair<std::string, std::string>> fields = {
-      {"host", std::string(authority_of(request.url))}, {"x-amz-content-sha256", payload}, {"x-amz-date", time}};
+      {"host", std::string(http::authority_of(request.url))}, {"x-amz-content-sha256", payload}, {"x-amz-date", time}};
   if (!credentials.session.empty()) fields.emplace_back("x-amz-security-token", credentials.session);
   std::string canonical_fields, names;
   for (const auto& [name, value] : fields) {
@@ -61,7 +61,7 @@ void sign_for_aws(RemoteRequest& request, const IssuedCredentials& credentials, 
     names += (names.empty() ? "" : ";") + name;
   }
   std::string_view path = request.url;
-  path.remove_prefix(origin_of(request.url).size());
+  path.remove_prefix(http::origin_of(request.url).size());
   const size_t question = std::min(path.find('?'), path.size());
   const std::string_view query = question == path.size() ? std::string_view() : path.substr(question + 1);
   path = path.substr(0, question);
@@ -104,4 +104,4 @@ std::optional<Clock::time_point> parse_iso_time(std::string_view text) {
   return rest[0] == '+' ? *time - offset : *time + offset;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

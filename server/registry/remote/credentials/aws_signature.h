@@ -10,7 +10,7 @@
 #include "server/registry/remote/credentials/credential_cache.h"
 #include "server/registry/remote/transfer/request.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // Adds the fields of the signature. The query of the URL must be sorted by name and percent-encoded.
 void sign_for_aws(RemoteRequest& request, const IssuedCredentials& credentials, const std::string& region,
@@ -21,4 +21,4 @@ std::optional<std::chrono::system_clock::time_point> parse_http_date(std::string
 // "2026-11-29T14:56:43Z", with optional fractions of a second, or with an offset instead of Z.
 std::optional<std::chrono::system_clock::time_point> parse_iso_time(std::string_view text);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -7,7 +7,7 @@
 #include "server/support/failure.h"
 #include "server/support/trim.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr std::string_view kStorage = "https://storage.azure.com/";
@@ -31,21 +31,21 @@ std::optional<IssuedCredentials> AzureApplication::fetch() {
   SCONCE_CHECK(!tenant.empty(), kInvalidArgument, "AZURE_TENANT_ID is not set");
   std::string authority = checked_endpoint(environment_("AZURE_AUTHORITY_HOST"), "AZURE_AUTHORITY_HOST");
   if (authority.empty()) authority = "https://login.microsoftonline.com";
-  SCONCE_CHECK(authority.starts_with("https://") || is_plain_loopback(authority + "/"), kInvalidArgument,
+  SCONCE_CHECK(authority.starts_with("https://") || http::is_plain_loopback(authority + "/"), kInvalidArgument,
                "AZURE_AUTHORITY_HOST: it must begin with https://");
   RemoteRequest request;
-  request.url = authority + "/" + encoded_value(tenant) + "/oauth2/v2.0/token";
+  request.url = authority + "/" + http::encoded_value(tenant) + "/oauth2/v2.0/token";
   request.fields = {"Content-Type: application/x-www-form-urlencoded"};
-  request.body = "grant_type=client_credentials&client_id=" + encoded_value(environment_("AZURE_CLIENT_ID")) +
-                 "&scope=" + encoded_value(std::string(kStorage) + ".default");
+  request.body = "grant_type=client_credentials&client_id=" + http::encoded_value(environment_("AZURE_CLIENT_ID")) +
+                 "&scope=" + http::encoded_value(std::string(kStorage) + ".default");
   if (!secret.empty()) {
-    request.body += "&client_secret=" + encoded_value(secret);
+    request.body += "&client_secret=" + http::encoded_value(secret);
   } else {
     const std::string token =
         needed_text_of_file(environment_("AZURE_FEDERATED_TOKEN_FILE"), "AZURE_FEDERATED_TOKEN_FILE");
     request.body +=
-        "&client_assertion_type=" + encoded_value("urn:ietf:params:oauth:client-assertion-type:jwt-bearer") +
-        "&client_assertion=" + encoded_value(trim(token, " \t\r\n"));
+        "&client_assertion_type=" + http::encoded_value("urn:ietf:params:oauth:client-assertion-type:jwt-bearer") +
+        "&client_assertion=" + http::encoded_value(trim(token, " \t\r\n"));
   }
   return parse_token(Transfer(transfer_).document(request, ""), std::chrono::system_clock::now());
 }
@@ -73,8 +73,8 @@ std::optional<IssuedCredentials> AzureManagedIdentity::fetch() {
         (host.empty() ? "http://169.254.169.254" : host) + "/metadata/identity/oauth2/token?api-version=2018-02-01";
     request.fields = {"Metadata: true"};
   }
-  request.url += "&resource=" + encoded_value(kStorage);
-  if (!client.empty()) request.url += "&client_id=" + encoded_value(client);
+  request.url += "&resource=" + http::encoded_value(kStorage);
+  if (!client.empty()) request.url += "&client_id=" + http::encoded_value(client);
   std::string text;
   const std::exception_ptr problem = exception_of([&] { text = Transfer(near).document(request, ""); });
   if (!problem) return parse_token(text, std::chrono::system_clock::now());
@@ -92,4 +92,4 @@ std::unique_ptr<CredentialProvider> azure_credentials(Environment environment, T
       "AZURE_FEDERATED_TOKEN_FILE, or a managed identity is there");
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -8,7 +8,7 @@
 #include "server/registry/remote/credentials/environment.h"
 #include "server/registry/remote/transfer/transfer.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // An application of Entra ID: with its secret (AZURE_CLIENT_SECRET), or with a token in a file that the platform writes
 // (AZURE_FEDERATED_TOKEN_FILE: workload identity of AKS).
@@ -41,4 +41,4 @@ class AzureManagedIdentity final : public CredentialProvider {
 // The first configured provider of these.
 std::unique_ptr<CredentialProvider> azure_credentials(Environment environment, TransferSettings transfer);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -16,7 +16,7 @@
 #include "server/support/text_buffer.h"
 #include "server/support/trim.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr std::string_view kVersion = "2021-08-06";  // version of the service's API
@@ -48,7 +48,7 @@ std::string plain_of(std::string_view encoded) {
 }
 
 std::string canonical_resource(const std::string& account, std::string_view url) {
-  url.remove_prefix(origin_of(url).size());
+  url.remove_prefix(http::origin_of(url).size());
   const size_t question = std::min(url.find('?'), url.size());
   std::string text = "/" + account + std::string(url.substr(0, question));
   std::map<std::string, std::string> values;
@@ -141,4 +141,4 @@ AzureAccess read_azure_access(const Environment& environment, const TransferSett
   return access;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

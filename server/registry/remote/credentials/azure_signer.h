@@ -10,7 +10,7 @@
 #include "server/registry/remote/transfer/request.h"
 #include "server/registry/remote/transfer/transfer.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // Signs with an account's key (Shared Key):
 // https://learn.microsoft.com/en-us/rest/api/storageservices/authorize-with-shared-key.
@@ -51,4 +51,4 @@ struct AzureAccess {
 // kInvalidArgument for an invalid connection string or key.
 AzureAccess read_azure_access(const Environment& environment, const TransferSettings& transfer);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

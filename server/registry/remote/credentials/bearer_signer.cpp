@@ -8,7 +8,7 @@
 #include "server/registry/remote/transfer/transfer.h"
 #include "src/support/parse_number.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 RemoteRequest BearerSigner::sign(RemoteRequest request) {
   request.fields.insert(request.fields.end(), fields_.begin(), fields_.end());
@@ -44,4 +44,4 @@ IssuedCredentials parse_token(std::string_view text, IssuedCredentials::Time now
   return issued;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -8,7 +8,7 @@
 #include "server/registry/remote/credentials/credential_cache.h"
 #include "server/registry/remote/transfer/request.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class BearerSigner final : public RequestSigner {
  public:
@@ -28,4 +28,4 @@ class BearerSigner final : public RequestSigner {
 // other documents.
 IssuedCredentials parse_token(std::string_view text, IssuedCredentials::Time now);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -7,7 +7,7 @@
 #include "server/support/failure.h"
 #include "server/support/log.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr std::chrono::minutes kEarly{5};      // renew this long before they expire
@@ -85,4 +85,4 @@ std::string CredentialCache::describe() const {
                           : "the credentials are from " + provider_->name();
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

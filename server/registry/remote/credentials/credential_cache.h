@@ -15,7 +15,7 @@
 
 #include "sconce/mutex.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 struct IssuedCredentials {
   using Time = std::chrono::system_clock::time_point;
@@ -72,4 +72,4 @@ class CredentialCache {
   uint64_t number_ SCONCE_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

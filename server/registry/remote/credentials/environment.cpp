@@ -7,7 +7,7 @@
 #include "sconce/check.h"
 #include "server/support/trim.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr size_t kMaxVariable = 1 << 20;
@@ -95,4 +95,4 @@ std::string checked_endpoint(std::string endpoint, std::string_view what) {
   return endpoint;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class Environment {
  public:
@@ -35,4 +35,4 @@ void check_field_value(std::string_view value, std::string_view what);
 // Likewise for the URL of a server; trailing slashes are removed.
 std::string checked_endpoint(std::string endpoint, std::string_view what);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -11,7 +11,7 @@
 #include "server/support/json_document.h"
 #include "server/support/text_buffer.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 struct FreeSigningKey {
@@ -64,4 +64,4 @@ std::string signed_jwt(const OrderedJson& header, const OrderedJson& claims, con
   return text + "." + url_base64(rs256(key, text));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

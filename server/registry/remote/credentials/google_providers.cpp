@@ -12,7 +12,7 @@
 #include "server/support/trim.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr const char* kScope = "https://www.googleapis.com/auth/devstorage.read_only";
@@ -35,7 +35,7 @@ std::string needed_text_at(const OrderedJson& json, const char* name) {
 // Secrets are sent only over https, or stay on this machine.
 std::string safe_url(std::string url, const char* name) {
   check_field_value(url, name);
-  SCONCE_CHECK(url.starts_with("https://") || is_plain_loopback(url), kInvalidArgument, name,
+  SCONCE_CHECK(url.starts_with("https://") || http::is_plain_loopback(url), kInvalidArgument, name,
                ": it must begin with https://");
   return url;
 }
@@ -45,7 +45,7 @@ RemoteRequest form(std::string url, std::initializer_list<std::pair<const char*,
   request.url = std::move(url);
   request.fields = {"Content-Type: application/x-www-form-urlencoded"};
   for (const auto& [name, value] : values)
-    request.body += (request.body.empty() ? "" : "&") + std::string(name) + "=" + encoded_value(value);
+    request.body += (request.body.empty() ? "" : "&") + std::string(name) + "=" + http::encoded_value(value);
   return request;
 }
 
@@ -206,4 +206,4 @@ std::unique_ptr<CredentialProvider> google_credentials(Environment environment, 
       "neither GS_ACCESS_KEY_ID nor GOOGLE_APPLICATION_CREDENTIALS, gcloud's file or a metadata server is there");
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

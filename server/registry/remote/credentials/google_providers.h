@@ -9,7 +9,7 @@
 #include "server/registry/remote/credentials/environment.h"
 #include "server/registry/remote/transfer/transfer.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 // The credentials in a JSON file, by its `type`: service_account (a key), authorized_user (of gcloud), external_account
 // (workload identity federation, with a token from a file or a URL), impersonated_service_account.
@@ -53,4 +53,4 @@ std::unique_ptr<CredentialProvider> google_credentials(Environment environment, 
 // "HEADER.CLAIMS.SIGNATURE" with RS256. key: an RSA private key in PEM. kInvalidArgument for other keys.
 std::string signed_jwt(const OrderedJson& header, const OrderedJson& claims, const std::string& key);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -4,7 +4,7 @@
 
 #include "server/support/failure.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 std::string ProviderChain::name() const {
   const MutexLock lock(mutex_);
@@ -27,4 +27,4 @@ std::optional<IssuedCredentials> ProviderChain::fetch() {
   return issued;
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -9,7 +9,7 @@
 #include "sconce/mutex.h"
 #include "server/registry/remote/credentials/credential_cache.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class ProviderChain final : public CredentialProvider {
  public:
@@ -27,4 +27,4 @@ class ProviderChain final : public CredentialProvider {
   std::string found_ SCONCE_GUARDED_BY(mutex_);  // the name of the last provider
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -6,7 +6,7 @@
 #include "server/registry/remote/transfer/transfer.h"
 #include "server/support/log.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 // Services accept requests up to 15 minutes off their own time.
@@ -83,4 +83,4 @@ std::string S3Signer::describe() const {
   return credentials ? credentials->describe() : "no credentials were found";
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

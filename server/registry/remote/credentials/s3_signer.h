@@ -13,7 +13,7 @@
 #include "server/registry/remote/credentials/credential_cache.h"
 #include "server/registry/remote/transfer/request.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 class S3Service {
  public:
@@ -53,4 +53,4 @@ class S3Signer final : public RequestSigner {
   const std::string first_url_;  // the bucket's URL in requests
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -8,7 +8,7 @@
 
 #include "server/http/client/http_client.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 struct RemoteAnswer;
 class RequestSigner;
@@ -20,7 +20,7 @@ struct SignedAs {
   std::chrono::seconds clock_offset{};
 };
 
-struct RemoteRequest : HttpRequest {
+struct RemoteRequest : http::HttpRequest {
   std::shared_ptr<RequestSigner> signer;  // null: not signed, and redirects are followed
   SignedAs signed_as;                     // set by sign()
 };
@@ -38,4 +38,4 @@ class RequestSigner {
   virtual std::string describe() const = 0;
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

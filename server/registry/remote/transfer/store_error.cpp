@@ -7,7 +7,7 @@
 #include "server/support/failure.h"
 #include "server/support/trim.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr size_t kLongestCode = 100, kLongestMessage = 190;
@@ -127,7 +127,7 @@ StoreError parse_store_error(std::string_view text, const std::map<std::string, 
     return found == fields.end() ? std::string() : found->second;
   };
   StoreError error;
-  text = text.substr(0, HttpClient::kMaxErrorText);
+  text = text.substr(0, http::HttpClient::kMaxErrorText);
   const std::string_view start = trim(text, " \t\r\n");
   if (start.starts_with('{')) {
     succeeds([&] { take_json(start, error); });
@@ -161,4 +161,4 @@ std::string remedy_for(const StoreError& error) {
   return {};
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

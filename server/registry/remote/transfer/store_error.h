@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 struct StoreError {
   std::string code;     // such as AccessDenied; empty: none
@@ -21,4 +21,4 @@ std::string xml_text(std::string_view xml, const std::string& name);
 // Advice, as the end of a sentence; empty: none known.
 std::string remedy_for(const StoreError& error);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -8,7 +8,7 @@
 #include "server/http/client/url_text.h"
 #include "src/support/excerpt.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr int kMaxRedirects = 5;
@@ -19,9 +19,9 @@ bool is_redirect(int status) noexcept {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-ClientTls tls_of(const TransferSettings& settings) {
+http::ClientTls tls_of(const TransferSettings& settings) {
   const char* const bundle = std::getenv("CURL_CA_BUNDLE");
-  ClientTls tls;
+  http::ClientTls tls;
   tls.ca = settings.ca.empty() && bundle ? bundle : settings.ca;
   return tls;
 }
@@ -46,13 +46,13 @@ RemoteAnswer Transfer::once(const RemoteRequest& request, std::span<const std::s
     SCONCE_CHECK(!settings_.stop || !settings_.stop->load(std::memory_order_relaxed), kCancelled, "cancelled");
     return true;
   };
-  AnswerSink sink;
-  sink.head = [&](const Answer& head) {
-    static_cast<Answer&>(answer) = head;
+  http::AnswerSink sink;
+  sink.head = [&](const http::Answer& head) {
+    static_cast<http::Answer&>(answer) = head;
     return true;
   };
   sink.body = [&](std::span<const std::byte> bytes) { return goes_on() && take(answer, bytes); };
-  static_cast<Answer&>(answer) = client_.ask(sent, goes_on, sink);
+  static_cast<http::Answer&>(answer) = client_.ask(sent, goes_on, sink);
   answer.temporary |= answer.status == 408 || answer.status == 429 || answer.status >= 500;
   if (answer.status >= 300) answer.error = parse_store_error(answer.body, answer.fields);
   return answer;
@@ -69,29 +69,29 @@ RemoteAnswer Transfer::get(const RemoteRequest& first, std::span<const std::stri
       if (!refused || corrections++ == kMaxCorrections || !request.signer->correct(answer)) return answer;
       continue;
     }
-    if (linked.empty()) linked = without_quotes(answer.field("x-linked-etag"));
+    if (linked.empty()) linked = http::without_quotes(answer.field("x-linked-etag"));
     if (!is_redirect(answer.status) || !answer.problem.empty()) return answer;
     if (follow && !follow(answer)) return answer;
     const std::string& to = answer.redirect;
-    const std::string host(origin_of(to));
-    SCONCE_CHECK(!to.empty(), kUnavailable, "a redirect from ", origin_of(request.url), " leads nowhere");
+    const std::string host(http::origin_of(to));
+    SCONCE_CHECK(!to.empty(), kUnavailable, "a redirect from ", http::origin_of(request.url), " leads nowhere");
     SCONCE_CHECK(redirects < kMaxRedirects, kUnavailable, "more than ", kMaxRedirects, " redirects from ",
-                 origin_of(first.url));
-    SCONCE_CHECK(to.starts_with("https://") || (is_plain_loopback(to) && is_plain_loopback(request.url)), kForbidden,
-                 "a redirect from ", origin_of(request.url), " to ", excerpt(host),
+                 http::origin_of(first.url));
+    SCONCE_CHECK(to.starts_with("https://") || (http::is_plain_loopback(to) && http::is_plain_loopback(request.url)),
+                 kForbidden, "a redirect from ", http::origin_of(request.url), " to ", excerpt(host),
                  " is not followed: it is not https");
-    SCONCE_CHECK(host.find('@') == std::string::npos, kForbidden, "a redirect from ", origin_of(request.url),
+    SCONCE_CHECK(host.find('@') == std::string::npos, kForbidden, "a redirect from ", http::origin_of(request.url),
                  " carries credentials, and is not followed");
     RemoteRequest next;
     next.url = to;
     next.netrc = request.netrc;
-    if (host == origin_of(request.url)) next.fields = request.fields;
+    if (host == http::origin_of(request.url)) next.fields = request.fields;
     request = std::move(next);
   }
 }
 
 std::string Transfer::document(const RemoteRequest& request, std::string_view what, std::string* next_page) {
-  const std::string_view named = what.empty() ? origin_of(request.url) : what;
+  const std::string_view named = what.empty() ? http::origin_of(request.url) : what;
   for (int tries = 1;; ++tries) {
     std::string text;
     const RemoteAnswer answer = get(request, {}, [&](const RemoteAnswer&, std::span<const std::byte> bytes) {
@@ -101,7 +101,7 @@ std::string Transfer::document(const RemoteRequest& request, std::string_view wh
       return true;
     });
     if (answer.has_content()) {
-      if (next_page) *next_page = next_link(answer.field("link"));
+      if (next_page) *next_page = http::next_link(answer.field("link"));
       return text;
     }
     if (!answer.temporary || tries >= settings_.tries) fail_for(answer, named);
@@ -133,4 +133,4 @@ void back_off(int tries, const std::atomic<bool>* stop) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -17,7 +17,7 @@
 #include "server/registry/remote/transfer/request.h"
 #include "server/registry/remote/transfer/store_error.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 struct TransferSettings {
   std::string ca;  // trusted certificates; empty: the system's, or CURL_CA_BUNDLE's
@@ -28,11 +28,11 @@ struct TransferSettings {
   const std::atomic<bool>* stop = nullptr;  // when it becomes true, the transfer ends with kCancelled
 };
 
-struct RemoteAnswer : Answer {  // temporary: also of a status after which a retry may help
-  RemoteRequest request;        // the request that was answered, after redirects
-  SignedAs signed_as;           // the signer's assumptions for this request
-  StoreError error;             // the error that the server reports
-  std::string linked;           // X-Linked-Etag of a hub's redirect, without quotes
+struct RemoteAnswer : http::Answer {  // temporary: also of a status after which a retry may help
+  RemoteRequest request;              // the request that was answered, after redirects
+  SignedAs signed_as;                 // the signer's assumptions for this request
+  StoreError error;                   // the error that the server reports
+  std::string linked;                 // X-Linked-Etag of a hub's redirect, without quotes
   bool has_content() const noexcept { return status == 200 || status == 206; }
 };
 
@@ -56,7 +56,7 @@ class Transfer {
                     const std::string& linked);
 
   const TransferSettings settings_;
-  HttpClient client_;
+  http::HttpClient client_;
 };
 
 // Throws the error for an answer other than 200 and 206, with the server's message: kNotFound, kForbidden,
@@ -65,4 +65,4 @@ class Transfer {
 // Waits before try number `tries`; returns early if `stop` becomes true.
 void back_off(int tries, const std::atomic<bool>* stop);
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

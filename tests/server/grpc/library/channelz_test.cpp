@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <grpcpp/grpcpp.h>
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 TEST_CASE("channelz: a client's address is as a caller's") {
@@ -25,4 +25,4 @@ TEST_CASE("channelz: a socket's document has its counters, and what is 0 is left
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

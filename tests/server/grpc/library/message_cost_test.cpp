@@ -44,7 +44,7 @@ void operator delete[](void* p) noexcept { uncounted(p); }
 void operator delete(void* p, size_t) noexcept { uncounted(p); }
 void operator delete[](void* p, size_t) noexcept { uncounted(p); }
 
-namespace sconce::server {
+namespace sconce::server::rpc {
 namespace {
 
 std::string varint(uint64_t value) {
@@ -247,4 +247,4 @@ TEST_CASE("a compressed message asks for room before it grows, and stops where t
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::rpc

@@ -12,14 +12,13 @@
 
 #include "tests/runner/counted_memory.h"
 
-using namespace sconce::server;
-
+namespace sconce::server::rpc {
 namespace {
 
 // What the program was asked, in order: "admit, grow, run m, release".
 class FakeInference final : public GrpcInference {
  public:
-  bool admit(GrpcMethod, const GrpcCaller&, size_t, GrpcWaiter& waiter) noexcept override {
+  bool admit(api::GrpcMethod, const GrpcCaller&, size_t, GrpcWaiter& waiter) noexcept override {
     waiter_ = &waiter;
     note("admit");
     if (admits) return true;
@@ -32,14 +31,14 @@ class FakeInference final : public GrpcInference {
     finish({GrpcCode::kResourceExhausted, "no room"});
     return false;
   }
-  void run(const TensorRequest& request) noexcept override { note("run " + std::string(request.model)); }
+  void run(const codecs::TensorRequest& request) noexcept override { note("run " + std::string(request.model)); }
   void refuse(GrpcStatus status) noexcept override {
     note("refuse");
     finish(std::move(status));
   }
   void cancel() noexcept override { note("cancel"); }
   const GrpcStatus& status() const noexcept override { return status_; }
-  const TensorAnswer& answer() const noexcept override { return answer_; }
+  const codecs::TensorAnswer& answer() const noexcept override { return answer_; }
   void next() noexcept override { note("next"); }
   void sending(size_t bytes) noexcept override {
     note("sending");
@@ -64,18 +63,18 @@ class FakeInference final : public GrpcInference {
 
   GrpcWaiter* waiter_ = nullptr;
   GrpcStatus status_;
-  TensorAnswer answer_;
+  codecs::TensorAnswer answer_;
   std::string notes_;
 };
 
 class FakeHost final : public GrpcHost {
  public:
-  std::shared_ptr<GrpcAnswering> answer(GrpcMethod, const GrpcCaller&, std::string_view, Done) noexcept override {
+  std::shared_ptr<GrpcAnswering> answer(api::GrpcMethod, const GrpcCaller&, std::string_view, Done) noexcept override {
     return nullptr;
   }
   GrpcInference* inference() noexcept override { return has_memory ? &call : nullptr; }
   void lend(std::string_view, std::function<void()> work) noexcept override { lent.push_back(std::move(work)); }
-  void count(GrpcMethod, GrpcCode) noexcept override {}
+  void count(api::GrpcMethod, GrpcCode) noexcept override {}
   void rest() noexcept override {}
   void log(bool, std::string_view) noexcept override {}
 
@@ -102,7 +101,7 @@ struct Received {
   }
   void make() {
     inference = std::make_shared<RpcInference>(
-        host, options, waiting, GrpcMethod::kModelInfer, canceller, [this] { ++finished; }, [this] { ++handed; });
+        host, options, waiting, api::GrpcMethod::kModelInfer, canceller, [this] { ++finished; }, [this] { ++handed; });
   }
   bool start(const std::string& bytes) {
     const grpc::Slice slice(bytes);
@@ -260,3 +259,5 @@ TEST_CASE("rpc inference: a client that reads too slowly has its call cancelled"
   received.host.call.give_up();
   CHECK(received.canceller->cancelled == 1);
 }
+
+}  // namespace sconce::server::rpc

@@ -14,7 +14,8 @@
 
 #include "tests/runner/counted_memory.h"
 
-using namespace sconce::server;
+namespace sconce::server::rpc {
+
 using sconce::test::FailingMemory;
 
 namespace {
@@ -22,12 +23,12 @@ namespace {
 // A request at the program. Allocates nothing, so that memory fails only in the stream.
 class FakeInference final : public GrpcInference {
  public:
-  bool admit(GrpcMethod, const GrpcCaller&, size_t, GrpcWaiter& waiter) noexcept override {
+  bool admit(api::GrpcMethod, const GrpcCaller&, size_t, GrpcWaiter& waiter) noexcept override {
     waiter_ = &waiter;
     return true;
   }
   bool grow(size_t) noexcept override { return true; }
-  void run(const TensorRequest& request) noexcept override {
+  void run(const codecs::TensorRequest& request) noexcept override {
     answer_.id = request.id;
     runs = true;
   }
@@ -37,7 +38,7 @@ class FakeInference final : public GrpcInference {
     if (std::exchange(runs, false)) finish({GrpcCode::kCancelled, {}});
   }
   const GrpcStatus& status() const noexcept override { return status_; }
-  const TensorAnswer& answer() const noexcept override { return answer_; }
+  const codecs::TensorAnswer& answer() const noexcept override { return answer_; }
   void next() noexcept override {
     ++asked;
     runs = true;
@@ -59,17 +60,17 @@ class FakeInference final : public GrpcInference {
  private:
   GrpcWaiter* waiter_ = nullptr;
   GrpcStatus status_;
-  TensorAnswer answer_;
+  codecs::TensorAnswer answer_;
 };
 
 class FakeHost final : public GrpcHost {
  public:
-  std::shared_ptr<GrpcAnswering> answer(GrpcMethod, const GrpcCaller&, std::string_view, Done) noexcept override {
+  std::shared_ptr<GrpcAnswering> answer(api::GrpcMethod, const GrpcCaller&, std::string_view, Done) noexcept override {
     return nullptr;
   }
   GrpcInference* inference() noexcept override { return has_memory ? &calls.at(taken++) : nullptr; }
   void lend(std::string_view, std::function<void()>) noexcept override {}
-  void count(GrpcMethod, GrpcCode) noexcept override {}
+  void count(api::GrpcMethod, GrpcCode) noexcept override {}
   void rest() noexcept override {}
   void log(bool, std::string_view) noexcept override {}
 
@@ -148,7 +149,7 @@ class Streaming final : private RpcStream::Wire {
   }
   std::shared_ptr<RpcInference> make_inference(RpcInference::Finished finished,
                                                RpcInference::Finished handed) override {
-    return std::make_shared<RpcInference>(host, options_, waiting, GrpcMethod::kModelStreamInfer, canceller_,
+    return std::make_shared<RpcInference>(host, options_, waiting, api::GrpcMethod::kModelStreamInfer, canceller_,
                                           std::move(finished), std::move(handed));
   }
   void read(grpc::ByteBuffer& to) noexcept override { to_ = &to; }
@@ -355,3 +356,5 @@ TEST_CASE("rpc stream: the next answer and a client that leaves need no memory")
   CHECK(sconce::test::counts().allocations == before.allocations);
   CHECK(streaming.finished == 1);
 }
+
+}  // namespace sconce::server::rpc

@@ -19,9 +19,10 @@
 #include "server/grpc/boundary.h"
 #include "tests/runner/counted_memory.h"
 
-extern "C" sconce::server::OpenGrpcServer SCONCE_GRPC_OPEN;
+extern "C" sconce::server::rpc::OpenGrpcServer SCONCE_GRPC_OPEN;
 
-using namespace sconce::server;
+namespace sconce::server::rpc {
+
 using sconce::test::FailingMemory;
 
 namespace {
@@ -37,19 +38,19 @@ void fail_next() {
 
 class FakeInference final : public GrpcInference {
  public:
-  bool admit(GrpcMethod, const GrpcCaller&, size_t, GrpcWaiter& waiter) noexcept override {
+  bool admit(api::GrpcMethod, const GrpcCaller&, size_t, GrpcWaiter& waiter) noexcept override {
     waiter_ = &waiter;
     return true;
   }
   bool grow(size_t) noexcept override { return true; }
-  void run(const TensorRequest&) noexcept override {
+  void run(const codecs::TensorRequest&) noexcept override {
     if (fails) fail_next();
     waiter_->finished();
   }
   void refuse(GrpcStatus) noexcept override { waiter_->finished(); }
   void cancel() noexcept override {}
   const GrpcStatus& status() const noexcept override { return given; }
-  const TensorAnswer& answer() const noexcept override { return answer_; }
+  const codecs::TensorAnswer& answer() const noexcept override { return answer_; }
   void next() noexcept override {}
   void sending(size_t) noexcept override {}
   void release() noexcept override {}
@@ -59,19 +60,20 @@ class FakeInference final : public GrpcInference {
 
  private:
   GrpcWaiter* waiter_ = nullptr;
-  TensorAnswer answer_;
+  codecs::TensorAnswer answer_;
 };
 
 class FakeHost final : public GrpcHost {
  public:
-  std::shared_ptr<GrpcAnswering> answer(GrpcMethod, const GrpcCaller&, std::string_view, Done done) noexcept override {
+  std::shared_ptr<GrpcAnswering> answer(api::GrpcMethod, const GrpcCaller&, std::string_view,
+                                        Done done) noexcept override {
     if (fails) fail_next();
     done(given, "{}");
     return nullptr;
   }
   GrpcInference* inference() noexcept override { return &call; }
   void lend(std::string_view, std::function<void()> work) noexcept override { work(); }
-  void count(GrpcMethod, GrpcCode) noexcept override {
+  void count(api::GrpcMethod, GrpcCode) noexcept override {
     if (fails) fail_next();
   }
   void rest() noexcept override {}
@@ -186,3 +188,5 @@ TEST_CASE("grpc server: without memory to refuse a call without a message the ca
   served.host.fails = true;
   CHECK(ask() == grpc::RESOURCE_EXHAUSTED);
 }
+
+}  // namespace sconce::server::rpc

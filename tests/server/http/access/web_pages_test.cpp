@@ -2,7 +2,7 @@
 
 #include "tests/errors.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 const std::vector<std::string> kNone, kNames = {"models.example"};
@@ -104,4 +104,4 @@ TEST_CASE("web pages: what is no origin is an error of the setting") {
   CHECK(contains(error_from([] { CorsRule({"*", "https://app.example"}); }), "http_cors_origins"));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

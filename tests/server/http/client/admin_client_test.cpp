@@ -5,7 +5,7 @@
 #include "tests/errors.h"
 #include "tests/server/http/client/scripted_server.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 using namespace std::chrono_literals;
 using namespace test;
@@ -59,4 +59,4 @@ TEST_CASE("admin client: a stream is followed until it ends, or the caller has e
   CHECK(came == "one");
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

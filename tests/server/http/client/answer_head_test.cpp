@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 TEST_CASE("a head is read line by line, and a later one takes its place") {
@@ -66,4 +66,4 @@ TEST_CASE("validators and links") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -13,7 +13,7 @@
 #include "tests/server/http/client/scripted_server.h"
 #include "tests/server/http/connections/test_certificate.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 using namespace std::chrono_literals;
@@ -366,4 +366,4 @@ TEST_CASE("http client: the files of TLS are checked") {
   CHECK(contains(error_from([&] { checked_tls({}, certificate, text); }), "not the certificate's key"));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -8,7 +8,7 @@
 #include "tests/errors.h"
 #include "tests/server/http/client/scripted_server.h"
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 using namespace std::chrono_literals;
 using namespace test;
@@ -128,4 +128,4 @@ TEST_CASE("http client: a body is sent piece by piece") {
   CHECK(client.ask(server.request()).ok());
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

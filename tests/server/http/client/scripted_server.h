@@ -23,8 +23,8 @@ namespace sconce::server::test {
 // The server's end of a connection.
 class Peer {
  public:
-  Peer(Descriptor socket, const TlsContext* tls) : socket_(std::move(socket)) {
-    if (tls) tls_ = std::make_unique<TlsStream>(*tls, socket_.get());
+  Peer(Descriptor socket, const http::TlsContext* tls) : socket_(std::move(socket)) {
+    if (tls) tls_ = std::make_unique<http::TlsStream>(*tls, socket_.get());
   }
   bool shake_hands() { return !tls_ || tls_->handshake().bytes == 1; }
   // Reads as far as this end, or to the end of the connection.
@@ -70,7 +70,7 @@ class Peer {
   }
 
   Descriptor socket_;
-  std::unique_ptr<TlsStream> tls_;
+  std::unique_ptr<http::TlsStream> tls_;
   std::string text_;
 };
 
@@ -78,7 +78,7 @@ class Peer {
 class Scripted {
  public:
   using Script = std::function<void(Peer&)>;
-  explicit Scripted(Script script, std::shared_ptr<const TlsContext> tls = nullptr)
+  explicit Scripted(Script script, std::shared_ptr<const http::TlsContext> tls = nullptr)
       : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), script_(std::move(script)), tls_(std::move(tls)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -106,8 +106,8 @@ class Scripted {
   Scripted& operator=(const Scripted&) = delete;
 
   std::string url(const std::string& target = "/") const { return "http://127.0.0.1:" + std::to_string(port) + target; }
-  HttpRequest request(const std::string& target = "/") const {
-    HttpRequest request;
+  http::HttpRequest request(const std::string& target = "/") const {
+    http::HttpRequest request;
     request.url = url(target);
     request.direct = true;
     return request;
@@ -119,7 +119,7 @@ class Scripted {
  private:
   Descriptor listener_;
   const Script script_;
-  const std::shared_ptr<const TlsContext> tls_;
+  const std::shared_ptr<const http::TlsContext> tls_;
   std::thread thread_;
 };
 

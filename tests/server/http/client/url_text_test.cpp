@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 TEST_CASE("paths and values are percent-encoded as signatures need them") {
@@ -24,4 +24,4 @@ TEST_CASE("an origin and an authority are parts of a URL") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::http

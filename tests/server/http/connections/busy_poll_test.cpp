@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::http {
+
 using namespace std::chrono_literals;
 
 TEST_CASE("busy poll: pays where things come faster than the limit") {
@@ -50,3 +50,5 @@ TEST_CASE("busy poll: a limit of 0 never pays") {
   for (int i = 0; i < 100; ++i) poll.came(now);
   CHECK_FALSE(poll.pays());
 }
+
+}  // namespace sconce::server::http

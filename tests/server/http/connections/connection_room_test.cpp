@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace sconce::server {
+namespace sconce::server::http {
 namespace {
 
 constexpr ConnectionRoom kDefaults{10'000, 100};
@@ -38,4 +38,4 @@ TEST_CASE("connection room: no more than is wanted") {
   CHECK(connection_room(1024, {4, 2}, false).of_side == 2);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -10,8 +10,8 @@
 #include <string>
 #include <thread>
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::http {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -165,3 +165,5 @@ TEST_CASE("event loop: work that was not executed is destroyed on request, and m
   CHECK(destroyed == 2);
   loop.do_work();
 }
+
+}  // namespace sconce::server::http

@@ -6,7 +6,8 @@
 
 #include "tests/server/http/connections/served.h"
 
-using namespace sconce::server;
+namespace sconce::server::http {
+
 using namespace sconce::server::test;
 using namespace std::chrono_literals;
 
@@ -292,3 +293,5 @@ TEST_CASE("http connection end: the end of the thread closes all, and waits for 
   CHECK(run.ended());
   CHECK(task.ended());
 }
+
+}  // namespace sconce::server::http

@@ -10,8 +10,8 @@
 #include "tests/server/http/connections/served.h"
 #include "tests/server/http/connections/test_certificate.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::http {
+
 using namespace sconce::server::test;
 using namespace std::chrono_literals;
 
@@ -498,3 +498,5 @@ TEST_CASE("http connection limits: with many connections, one that finds no room
   served.after(kTick);  // an idle connection has no buffer
   CHECK(served.memory.used() == 0);
 }
+
+}  // namespace sconce::server::http

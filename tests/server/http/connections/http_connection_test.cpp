@@ -10,7 +10,8 @@
 
 #include "tests/server/http/connections/served.h"
 
-using namespace sconce::server;
+namespace sconce::server::http {
+
 using namespace sconce::server::test;
 using namespace std::chrono_literals;
 
@@ -554,3 +555,5 @@ TEST_CASE("http connection: one empty line before a request is skipped, a second
   served.run_once();
   CHECK(client.answer().status == 400);
 }
+
+}  // namespace sconce::server::http

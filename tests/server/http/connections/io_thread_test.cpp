@@ -8,7 +8,8 @@
 
 #include "tests/server/http/connections/served.h"
 
-using namespace sconce::server;
+namespace sconce::server::http {
+
 using namespace sconce::server::test;
 using namespace std::chrono_literals;
 
@@ -107,3 +108,5 @@ TEST_CASE("io thread: with a thread of its own it serves as well, and ends when 
   served.io.stop();
   CHECK(client.ended());
 }
+
+}  // namespace sconce::server::http

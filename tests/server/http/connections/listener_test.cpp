@@ -17,7 +17,8 @@
 
 #include "tests/server/http/connections/served.h"
 
-using namespace sconce::server;
+namespace sconce::server::http {
+
 using namespace sconce::server::test;
 using namespace std::chrono_literals;
 
@@ -243,3 +244,5 @@ TEST_CASE("listener: without descriptors connections wait, and an idle one makes
   CHECK(idle->ended());
   CHECK(is_answered(served, *next));
 }
+
+}  // namespace sconce::server::http

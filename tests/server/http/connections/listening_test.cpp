@@ -4,7 +4,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-namespace sconce::server {
+namespace sconce::server::http {
 
 TEST_CASE("listening: [::] is any address, IPv4's too") {
   boost::asio::io_context context;
@@ -17,4 +17,4 @@ TEST_CASE("listening: [::] is any address, IPv4's too") {
   CHECK_FALSE(ec);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::http

@@ -43,11 +43,11 @@ size_t unchunk(std::string_view bytes, Answer& answer) {
   }
 }
 
-class FakeHandler final : public HttpHandler {
+class FakeHandler final : public http::HttpHandler {
  public:
   explicit FakeHandler(Served& served) : served_(served) {}
-  std::unique_ptr<HttpStream> open(HttpConnection& connection, RequestReader& reader, Listeners listener,
-                                   std::string peer) override {
+  std::unique_ptr<http::HttpStream> open(http::HttpConnection& connection, http::RequestReader& reader,
+                                         http::Listeners listener, std::string peer) override {
     auto stream = std::make_unique<FakeStream>(served_, connection, reader, listener, std::move(peer));
     served_.streams.push_back(stream.get());
     return stream;
@@ -132,9 +132,9 @@ bool Client::ended() {
   return ended_;
 }
 
-FakeStream::FakeStream(Served& served, HttpConnection& connection, RequestReader& reader, Listeners listener,
-                       std::string peer)
-    : HttpStream(listener, std::move(peer)), served_(served), connection_(connection), reader_(reader) {}
+FakeStream::FakeStream(Served& served, http::HttpConnection& connection, http::RequestReader& reader,
+                       http::Listeners listener, std::string peer)
+    : http::HttpStream(listener, std::move(peer)), served_(served), connection_(connection), reader_(reader) {}
 
 FakeStream::~FakeStream() {
   note("gone");
@@ -161,7 +161,7 @@ void FakeStream::add_piece(std::string_view text, bool last) {
 FakeStream::Next FakeStream::answer(int status, std::string_view body) {
   response_.reset();
   response_.status = status;
-  response_.type = content_type::kText;
+  response_.type = http::content_type::kText;
   response_.set_text(body);
   return Next::kAnswer;
 }
@@ -175,7 +175,7 @@ FakeStream::Next FakeStream::lend(Waiting waiting) {
 
 FakeStream::Next FakeStream::begin(Clock::time_point now) {
   start_ = now;
-  const RequestHeader& head = reader_.head();
+  const http::RequestHeader& head = reader_.head();
   form_ = {head.http11, head.head_only, !reader_.keep_alive()};
   target_ = head.target;
   note("begin " + target_);
@@ -205,7 +205,7 @@ FakeStream::Next FakeStream::dispatch() {
   }
   if (target_ == "/feed") {
     response_.reset();
-    response_.type = content_type::kEvents;
+    response_.type = http::content_type::kEvents;
     response_.streamed = true;
     form_.close = true;
     waiting_ = {.events = true};
@@ -284,7 +284,7 @@ FakeStream::Next FakeStream::end_feed() {
   return Next::kPiece;
 }
 
-ResponseWriter::Form FakeStream::finish_response() {
+http::ResponseWriter::Form FakeStream::finish_response() {
   if (reader_.unfinished()) form_.close = true;
   return form_;
 }
@@ -343,12 +343,13 @@ Clock::time_point Served::now() noexcept { return Clock::time_point(Clock::durat
 
 void Served::pass(Clock::duration time) noexcept { time_now += time.count(); }
 
-Client Served::connect(Listeners listener) {
+Client Served::connect(http::Listeners listener) {
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
   Client client{Descriptor(ends[0])};
   const auto address = boost::asio::ip::make_address("192.0.2.7");
-  io.serve(Accepted(Descriptor(ends[1]), {address, 50000}, listener, OpenConnections::Slot(connections, listener)));
+  io.serve(http::Accepted(Descriptor(ends[1]), {address, 50000}, listener,
+                          http::OpenConnections::Slot(connections, listener)));
   run_once();
   return client;
 }

@@ -20,7 +20,7 @@
 
 namespace sconce::server::test {
 
-using Clock = IoThread::Clock;
+using Clock = http::IoThread::Clock;
 
 // What a client has read.
 struct Answer {
@@ -63,9 +63,10 @@ class Served;
 //   /pieces   the same as /run, in pieces    /task     another thread has it and its socket, for ever
 //   /sent     the same as /task, and that thread sends the answer
 //   /feed     a stream of events
-class FakeStream final : public HttpStream {
+class FakeStream final : public http::HttpStream {
  public:
-  FakeStream(Served& served, HttpConnection& connection, RequestReader& reader, Listeners listener, std::string peer);
+  FakeStream(Served& served, http::HttpConnection& connection, http::RequestReader& reader, http::Listeners listener,
+             std::string peer);
   ~FakeStream() override;
 
   // As the thread that has the request. The notice follows.
@@ -78,7 +79,7 @@ class FakeStream final : public HttpStream {
   // What the feed tells at the next tick.
   void tell(std::string_view event) { events_ += event; }
   void keep_computing() { computing_ = true; }
-  HttpConnection& connection() noexcept { return connection_; }
+  http::HttpConnection& connection() noexcept { return connection_; }
 
   Next begin(Clock::time_point now) override;
   Next dispatch() override;
@@ -89,7 +90,7 @@ class FakeStream final : public HttpStream {
   void fail(const std::exception_ptr& problem) override;
   void run_out_of_time() override;
   Next end_feed() override;
-  ResponseWriter::Form finish_response() override;
+  http::ResponseWriter::Form finish_response() override;
   void count_answer() noexcept override;
   void end(size_t bytes, Clock::time_point encoded) override;
   uint64_t sent_elsewhere() const noexcept override { return 100; }
@@ -111,9 +112,9 @@ class FakeStream final : public HttpStream {
   void note(std::string text) const;
 
   Served& served_;
-  HttpConnection& connection_;
-  RequestReader& reader_;
-  ResponseWriter::Form form_{.close = true};
+  http::HttpConnection& connection_;
+  http::RequestReader& reader_;
+  http::ResponseWriter::Form form_{.close = true};
   std::string target_, reply_, events_;
   struct Piece {
     std::string text;
@@ -133,7 +134,7 @@ class Served {
   explicit Served(ServerConfig config = defaults());
   ~Served();
 
-  Client connect(Listeners listener = kPublic);
+  Client connect(http::Listeners listener = http::kPublic);
   FakeStream& stream(size_t i = 0) { return *streams.at(i); }  // of the ith connection; gone: null
   // One iteration of the loop, without waiting; and as many as it takes until nothing changes.
   void run_once();
@@ -142,7 +143,7 @@ class Served {
   void after(Clock::duration time);
   // What the streams were asked since the last call: "begin /echo, dispatch 3, count 200, end".
   std::string seen();
-  int64_t open() const { return connections.of(kPublic); }
+  int64_t open() const { return connections.of(http::kPublic); }
   uint64_t received() { return io.counters().received; }
   uint64_t sent() { return io.counters().sent; }
   uint64_t closed() { return io.counters().closed; }
@@ -151,17 +152,17 @@ class Served {
   static void pass(Clock::duration time) noexcept;  // without a turn
 
   const ServerConfig config;
-  std::vector<ConnectionCounters> counters{1};
-  OpenConnections connections;
+  std::vector<http::ConnectionCounters> counters{1};
+  http::OpenConnections connections;
   RequestBudget memory{16 << 20};
-  Credentials credentials{config};
+  http::Credentials credentials{config};
   LogLimit refusals, failures;
   std::vector<FakeStream*> streams;
   Clock::duration run_time = std::chrono::seconds(15);  // of /run, /queue and /pieces; none of the settings' times
   std::vector<std::string> notes;
   int ticks = 0, rests = 0;            // of the handler
   std::atomic<bool> abandoned{false};  // a stream was
-  IoThread io;
+  http::IoThread io;
 };
 
 }  // namespace sconce::server::test

@@ -13,7 +13,7 @@
 
 #include "sconce/check.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 // Calls `work` for each load.
@@ -539,4 +539,4 @@ TEST_CASE("demand: others may change what waits for room, and then it is tried a
   CHECK(calls.count == 2);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

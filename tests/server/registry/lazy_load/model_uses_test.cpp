@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 
 TEST_CASE("model uses: what is used is not retired, and what is retired is not used") {
   ModelUses uses{ModelUses::Clock::time_point(std::chrono::seconds(1))};
@@ -84,4 +84,4 @@ TEST_CASE("model uses: of two that meet, one gives way") {
   CHECK(wrong == 0);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 std::vector<std::string> names(const ListedFolder& folder, const std::string& path) {
@@ -41,4 +41,4 @@ TEST_CASE("a stamp changes with the validator and the size") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

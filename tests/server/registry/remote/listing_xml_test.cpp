@@ -6,7 +6,7 @@
 
 #include "sconce/error.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 std::string listing(const std::string& inside) {
@@ -85,4 +85,4 @@ TEST_CASE("a container of Azure is read") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -7,7 +7,7 @@
 
 #include "tests/files.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 const DownloadTerms kTerms{"\"e\"", "", 25, 10};
@@ -60,4 +60,4 @@ TEST_CASE("a journal is read back by the next process") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

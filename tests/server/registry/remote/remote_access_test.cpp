@@ -11,7 +11,7 @@
 #include "sconce/error.h"
 #include "tests/files.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -98,4 +98,4 @@ TEST_CASE("requests are those of each service") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

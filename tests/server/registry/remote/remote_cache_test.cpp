@@ -13,7 +13,7 @@
 #include "sconce/error.h"
 #include "tests/files.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 namespace fs = std::filesystem;
@@ -151,4 +151,4 @@ TEST_CASE("a file is placed as a link, over what was there") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

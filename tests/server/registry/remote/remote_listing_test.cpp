@@ -7,7 +7,7 @@
 
 #include "sconce/error.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 std::vector<std::string> taken(const std::vector<std::string>& paths) {
@@ -51,4 +51,4 @@ TEST_CASE("a hub's tree is read") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -9,7 +9,7 @@
 #include "server/support/config.h"
 #include "tests/files.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 TEST_CASE("every form of an address is in the settings and in the documentation") {
@@ -161,4 +161,4 @@ TEST_CASE("a refusal does not repeat a query, which may hold a secret") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

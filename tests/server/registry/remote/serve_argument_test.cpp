@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 TEST_CASE("what looks like an address is told from a path") {
@@ -23,4 +23,4 @@ TEST_CASE("an argument of serve is an address with or without a model's name") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -10,8 +10,8 @@
 
 #include "tests/files.h"
 
-using namespace sconce;
-using server::FolderEvents;
+namespace sconce::server::registry {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -106,3 +106,5 @@ TEST_CASE("folder events: a folder that is no model's need not be readable") {
   Told told;
   CHECK(told.by(root, [&] { folder.write("repository/m.pt2", "new"); }));
 }
+
+}  // namespace sconce::server::registry

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 std::vector<PackageFile> versions_of(const std::string& stem, std::initializer_list<int64_t> versions) {
@@ -77,4 +77,4 @@ TEST_CASE("name table: names that no file can have are unknown") {
   CHECK(!table.knows(std::string_view("m\0", 2)));
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 PackageFile file(const std::string& stem, int64_t version, uint64_t bytes, int64_t time = 1, uint64_t identity = 1) {
@@ -118,4 +118,4 @@ TEST_CASE("repository watch: a new package of a stem that failed counts at once;
   CHECK(watch.look({}).empty());
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -4,9 +4,7 @@
 
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::registry {
 namespace {
 
 std::vector<int64_t> served(std::string_view policy, std::vector<int64_t> versions) {
@@ -46,3 +44,5 @@ TEST_CASE("version labels") {
   CHECK(label_error({"a:0"}) == "setting version_labels: not a version: '0'");
   CHECK(label_error({"a:1", "a:2"}) == "setting version_labels: label 'a' is there twice");
 }
+
+}  // namespace sconce::server::registry

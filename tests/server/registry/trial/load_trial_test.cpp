@@ -10,9 +10,7 @@
 #include "tests/errors.h"
 #include "tests/files.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::registry {
 namespace {
 
 // A package whose child does what FAKE_TRIAL says (tests/runner/trial/fake_trial.cpp).
@@ -118,3 +116,5 @@ TEST_CASE("load trial: one that begins ahead takes the child that waits, and nev
   tried.slots.stop();
   CHECK(code_of([&] { first.finish(); }) == ErrorCode::kUnavailable);
 }
+
+}  // namespace sconce::server::registry

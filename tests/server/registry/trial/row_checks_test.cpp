@@ -14,9 +14,7 @@
 #include "package_format/files/host_memory.h"
 #include "tests/files.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::registry {
 namespace {
 
 constexpr const char* kDiffers = R"(report {"rows":{"found":"differs","reason":"they meet"}})";
@@ -47,7 +45,7 @@ struct Served {
     ServerConfig config;
     if (!setting.empty()) config.set_model("m." + setting, "test");
     entry.name = name;
-    ModelSignature interface(name, 1, entry.package->model());
+    scheduling::ModelSignature interface(name, 1, entry.package->model());
     interface.spec.rows = {.by = RowProof::By::kSource};
     checks.add(entry, interface, config.model("m"),
                {.served =
@@ -60,7 +58,7 @@ struct Served {
                       return !gone;
                     },
                 .contradict =
-                    [this, name](const InvarianceFinding& found) {
+                    [this, name](const scheduling::InvarianceFinding& found) {
                       {
                         const std::lock_guard lock(mutex);
                         contradicted.push_back(name + ": " + found.reason);
@@ -186,3 +184,5 @@ TEST_CASE("row checks: without a program, or before any start, there is nothing 
   unknown.end();
   CHECK(served.contradicted.empty());
 }
+
+}  // namespace sconce::server::registry

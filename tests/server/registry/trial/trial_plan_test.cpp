@@ -9,9 +9,7 @@
 #include "fake_package.h"
 #include "tests/files.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::registry {
 namespace {
 
 struct Planned {
@@ -42,7 +40,7 @@ struct Planned {
   }
   std::optional<TrialRequest> served(const std::string& setting = "",
                                      const RowProof& proof = {.by = RowProof::By::kSource}) const {
-    ModelSignature interface("m", 1, entry.package->model());
+    scheduling::ModelSignature interface("m", 1, entry.package->model());
     interface.spec.rows = proof;
     return trial_while_served(entry, interface, config(setting));
   }
@@ -94,3 +92,5 @@ TEST_CASE("trial plan: limits of the child are the settings'") {
   CHECK(none.memory == 0);
   CHECK(trial_settings("", Planned::config("trial_memory=1048576")).memory == 1048576);
 }
+
+}  // namespace sconce::server::registry

@@ -4,9 +4,7 @@
 
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::registry {
 namespace {
 
 TrialReport read(const std::vector<std::string>& lines) { return read_trial_report(lines); }
@@ -14,7 +12,7 @@ TrialReport read(const std::vector<std::string>& lines) { return read_trial_repo
 }  // namespace
 
 TEST_CASE("trial report: each step's line is read as it was written") {
-  OutputProbe probe;
+  scheduling::OutputProbe probe;
   probe.first = {.batch = 1,
                  .outputs = {{},
                              {.none = false, .dtype = DType::kBFloat16, .sizes = {1, 4}},
@@ -24,7 +22,8 @@ TEST_CASE("trial report: each step's line is read as it was written") {
   probe.second.outputs[1].sizes[0] = 2;
   const TrialReport report =
       read({warm_up_line({.inputs = UINT64_MAX, .problem = ""}), outputs_line(probe),
-            rows_line({.kind = InvarianceFinding::Kind::kDiffers, .reason = "they \"meet\"\n"}), inputs_line("")});
+            rows_line({.kind = scheduling::InvarianceFinding::Kind::kDiffers, .reason = "they \"meet\"\n"}),
+            inputs_line("")});
   REQUIRE(report.warm_up);
   CHECK(report.warm_up->inputs == UINT64_MAX);
   CHECK(report.warm_up->problem.empty());
@@ -35,7 +34,7 @@ TEST_CASE("trial report: each step's line is read as it was written") {
   CHECK(report.outputs->second.outputs[1].dtype == DType::kBFloat16);
   CHECK(report.outputs->second.outputs[1].sizes == std::vector<int64_t>{2, 4});
   CHECK_FALSE(report.outputs->second.outputs[2].none);
-  CHECK(report.rows.kind == InvarianceFinding::Kind::kDiffers);
+  CHECK(report.rows.kind == scheduling::InvarianceFinding::Kind::kDiffers);
   CHECK(report.rows.reason == "they \"meet\"\\x0a");
   CHECK(report.inputs == "");
 
@@ -43,9 +42,11 @@ TEST_CASE("trial report: each step's line is read as it was written") {
   CHECK(failed.warm_up->problem == "why");
   CHECK_FALSE(failed.outputs);
   CHECK(failed.outputs_problem == "no zeros");
-  CHECK(failed.rows.kind == InvarianceFinding::Kind::kNone);
-  CHECK(read({rows_line({.kind = InvarianceFinding::Kind::kSame})}).rows.kind == InvarianceFinding::Kind::kSame);
-  CHECK(read({rows_line({.kind = InvarianceFinding::Kind::kUnknown, .reason = "why"})}).rows.reason == "why");
+  CHECK(failed.rows.kind == scheduling::InvarianceFinding::Kind::kNone);
+  CHECK(read({rows_line({.kind = scheduling::InvarianceFinding::Kind::kSame})}).rows.kind ==
+        scheduling::InvarianceFinding::Kind::kSame);
+  CHECK(read({rows_line({.kind = scheduling::InvarianceFinding::Kind::kUnknown, .reason = "why"})}).rows.reason ==
+        "why");
   CHECK(code_of([] { rows_line({}); }) == ErrorCode::kInternal);
   CHECK_FALSE(read({}).warm_up);
 }
@@ -76,7 +77,9 @@ TEST_CASE("trial report: nonsense is refused") {
 TEST_CASE("trial report: outputs of another model are not taken over") {
   ModelSpec spec;
   spec.outputs.resize(2);
-  ModelSignature interface("m", 1, spec);
-  OutputProbe probe;
+  scheduling::ModelSignature interface("m", 1, spec);
+  scheduling::OutputProbe probe;
   CHECK(code_of([&] { interface.observe_outputs(probe); }) == ErrorCode::kInvalidArgument);
 }
+
+}  // namespace sconce::server::registry

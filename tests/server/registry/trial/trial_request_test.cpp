@@ -4,8 +4,7 @@
 
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::registry {
 
 TEST_CASE("trial request: what is written is what is read") {
   TrialRequest request;
@@ -40,3 +39,5 @@ TEST_CASE("trial request: what is written is what is read") {
   CHECK_FALSE(empty.inputs);
   CHECK(code_of([] { trial_request("[]"); }) == ErrorCode::kInvalidArgument);
 }
+
+}  // namespace sconce::server::registry

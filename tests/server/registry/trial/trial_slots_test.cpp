@@ -8,8 +8,7 @@
 #include <thread>
 #include <vector>
 
-using namespace sconce::server;
-
+namespace sconce::server::registry {
 namespace {
 
 bool readable(int fd) {
@@ -54,3 +53,5 @@ TEST_CASE("trial slots: who waits is told that the server ends") {
   slot.reset();
   CHECK_FALSE(slots.take());
 }
+
+}  // namespace sconce::server::registry

@@ -6,8 +6,8 @@
 
 #include "sconce/error.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::rollout {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -243,7 +243,7 @@ TEST_CASE("push ledger: what was known before a restart") {
   World w;
   w.stage("here");
   const auto push = [](const char* id, const char* state, uint64_t weight_version, bool stored) {
-    StoredPush made;
+    weights::StoredPush made;
     made.id = id;
     made.state = state;
     made.weight_version = weight_version;
@@ -253,10 +253,10 @@ TEST_CASE("push ledger: what was known before a restart") {
     made.member = 1;
     return made;
   };
-  const std::vector<StoredPush> stored = {push("a", "aborted", 0, false),     push("old", "committed", 2, true),
-                                          push("try", "committed", 3, false), push("good", "committed", 3, true),
-                                          push("here", "aborted", 0, false),  push("odd", "merged", 9, true),
-                                          push("open", "staged", 0, false),   push("a/b", "aborted", 0, false)};
+  const std::vector<weights::StoredPush> stored = {
+      push("a", "aborted", 0, false),     push("old", "committed", 2, true), push("try", "committed", 3, false),
+      push("good", "committed", 3, true), push("here", "aborted", 0, false), push("odd", "merged", 9, true),
+      push("open", "staged", 0, false),   push("a/b", "aborted", 0, false)};
   bool told = false;
   w.ledger.on_end([&](const PushRecord&) { told = true; });
   w.ledger.restore(w.place, stored, 3);
@@ -312,7 +312,7 @@ TEST_CASE("push ledger: pushes of named sets are none of the model's own weights
   CHECK(w.ledger.find("digits", 1, "p"));
   CHECK_FALSE(w.ledger.find("digits", 1, "s"));
   // After another load, a set has the push that filled it, under the number that it has now.
-  StoredPush stored;
+  weights::StoredPush stored;
   stored.id = "s199";
   stored.state = "committed";
   stored.set = "tenant";
@@ -331,3 +331,5 @@ TEST_CASE("push ledger: ids") {
   CHECK_FALSE(is_push_id(std::string(65, 'x')));
   for (const char* bad : {"", "a b", "a/b", "ä", "a\n", "a,b"}) CHECK_FALSE(is_push_id(bad));
 }
+
+}  // namespace sconce::server::rollout

@@ -6,8 +6,8 @@
 #include "server/rollout/push/push_terms.h"
 #include "server/rollout/push/relay.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::rollout {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -15,14 +15,14 @@ namespace {
 bool allows(const std::string& peers, const std::string& url) {
   ServerConfig config;
   config.set("weights_peers", peers, "test");
-  return PushPeers(config).allows(parse_admin_server(url));
+  return PushPeers(config).allows(http::parse_admin_server(url));
 }
 
 }  // namespace
 
 TEST_CASE("push peers: none without the setting") {
   ServerConfig config;
-  CHECK_FALSE(PushPeers(config).allows(parse_admin_server("http://127.0.0.1:8003")));
+  CHECK_FALSE(PushPeers(config).allows(http::parse_admin_server("http://127.0.0.1:8003")));
   CHECK_THROWS_WITH_AS((void)PushPeers(config).client("http://10.0.0.1:80", {}, 1s),
                        "weights_peers does not allow http://10.0.0.1:80", Error);
 }
@@ -37,7 +37,7 @@ TEST_CASE("push peers: a token's file must be readable at the start, and the err
 TEST_CASE("push peers: who is refused is told what to do") {
   ServerConfig config;
   const PushPeers peers(config);
-  Answer answer;
+  http::Answer answer;
   answer.status = 401;
   answer.body = R"({"error": "a token is needed"})";
   CHECK(peers.reason(answer) ==
@@ -87,7 +87,7 @@ TEST_CASE("push terms: leases") {
 
 TEST_CASE("push terms: members") {
   const auto terms = [](const char* query) {
-    return push_terms(Query(query, {"push", "lease", "members", "member", "relay"}), "Bearer x");
+    return push_terms(http::Query(query, {"push", "lease", "members", "member", "relay"}), "Bearer x");
   };
   CHECK_FALSE(terms(""));
   const PushTerms two = *terms("push=p&members=http%3A%2F%2Fa:1,b&member=1");
@@ -105,3 +105,5 @@ TEST_CASE("relay: the next server's query is this one's with its own place") {
   terms.member = 3;
   CHECK(query_for_next("mode=full&member=3&push=p&relay=true", terms) == "mode=full&push=p&relay=true&member=4");
 }
+
+}  // namespace sconce::server::rollout

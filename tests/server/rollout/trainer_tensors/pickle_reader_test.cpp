@@ -7,8 +7,8 @@
 
 #include "sconce/error.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::rollout {
+
 using Kind = Pickle::Kind;
 using namespace std::string_literals;
 
@@ -224,3 +224,5 @@ TEST_CASE("pickles: a member is looked for in small dicts only") {
   CHECK_THROWS_WITH_AS((void)many.member(many.root(), "a"), "expected a dict of at most 256 entries, got a dict of 300",
                        Error);
 }
+
+}  // namespace sconce::server::rollout

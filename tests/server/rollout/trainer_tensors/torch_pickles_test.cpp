@@ -12,9 +12,7 @@
 #include "server/support/json/base64.h"
 #include "tests/files.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::rollout {
 namespace {
 
 std::string pickle_of(const std::string& name) {
@@ -96,3 +94,5 @@ TEST_CASE("torch pickles: tensors must lie in their memory") {
   CHECK_THROWS_AS(add({2}, {INT64_MAX}, 0), Error);
   CHECK(tensors.tensors.size() == 3);
 }
+
+}  // namespace sconce::server::rollout

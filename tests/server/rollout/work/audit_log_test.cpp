@@ -16,9 +16,7 @@
 #include "tests/errors.h"
 #include "tests/files.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::rollout {
 namespace {
 
 AuditEntry entry_of(std::string_view event, std::string model = "digits") {
@@ -54,7 +52,7 @@ AdminRequest request_of(std::string peer, std::string agent) {
 
 TEST_CASE("audit log: a line has what is known, and who did it") {
   const TempFolder folder;
-  UpdateCounters counters;
+  telemetry::UpdateCounters counters;
   AuditLog log(counters, folder / "audit.jsonl");
   const AdminRequest request = request_of("10.0.0.1:5000", "curl/8");
   {
@@ -104,7 +102,7 @@ TEST_CASE("audit log: a line has what is known, and who did it") {
 
 TEST_CASE("audit log: hostile text stays one line of JSON") {
   const TempFolder folder;
-  UpdateCounters counters;
+  telemetry::UpdateCounters counters;
   AuditLog log(counters, folder / "audit.jsonl");
   const std::string hostile = "a\n{\"event\":\"committed\"}\r\0\x1b[31m\xff\xc3(\"\\", nul = std::string("b\0c", 3);
   const AdminRequest request = request_of(hostile, hostile + std::string(10'000, 'x'));
@@ -123,7 +121,7 @@ TEST_CASE("audit log: hostile text stays one line of JSON") {
 }
 
 TEST_CASE("audit log: a full disk loses the line, is counted, and what comes later is told") {
-  UpdateCounters counters;
+  telemetry::UpdateCounters counters;
   AuditLog full(counters, "/dev/full");
   full.add(entry_of("committed"));
   full.add(entry_of("rolled_back"));
@@ -131,7 +129,7 @@ TEST_CASE("audit log: a full disk loses the line, is counted, and what comes lat
   CHECK(full.last("", 10).size() == 2);  // memory has them all the same
 
   const TempFolder folder;
-  UpdateCounters unopened;
+  telemetry::UpdateCounters unopened;
   AuditLog nowhere(unopened, folder / "missing" / "audit.jsonl");
   CHECK(unopened.audit_failures == 1);  // opening fails once
   nowhere.add(entry_of("committed"));
@@ -145,7 +143,7 @@ TEST_CASE("audit log: a full disk loses the line, is counted, and what comes lat
 TEST_CASE("audit log: a file that was moved or removed is made anew") {
   const TempFolder folder;
   const std::filesystem::path path = folder / "audit.jsonl";
-  UpdateCounters counters;
+  telemetry::UpdateCounters counters;
   AuditLog log(counters, path);
   log.add(entry_of("one"));
   std::filesystem::rename(path, folder / "audit.jsonl.1");
@@ -164,7 +162,7 @@ TEST_CASE("audit log: a file that was moved or removed is made anew") {
 
 TEST_CASE("audit log: threads write whole lines") {
   const TempFolder folder;
-  UpdateCounters counters;
+  telemetry::UpdateCounters counters;
   AuditLog log(counters, folder / "audit.jsonl");
   constexpr int kThreads = 8, kEach = 100;
   std::vector<std::thread> threads;
@@ -190,7 +188,7 @@ TEST_CASE("audit log: threads write whole lines") {
 }
 
 TEST_CASE("audit log: the last entries of a model") {
-  UpdateCounters counters;
+  telemetry::UpdateCounters counters;
   AuditLog log(counters);
   CHECK(!log.has_file());
   for (int i = 0; i < 5; ++i)
@@ -208,3 +206,5 @@ TEST_CASE("audit log: the last entries of a model") {
   CHECK(OrderedJson::parse(two[1])["generation"] == 5);
   CHECK(counters.audit_failures == 0);
 }
+
+}  // namespace sconce::server::rollout

@@ -13,9 +13,7 @@
 #include "tests/errors.h"
 #include "tests/server/one_model_rollout.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::rollout {
 namespace {
 
 using By = ModelClaims::By;
@@ -25,7 +23,7 @@ struct ClaimedModel : test::OneModelRollout {
   std::string claim(By by) {
     return error_from(ErrorCode::kBusy, [&] { const ModelClaims::Claim claim(claims, *served, "new", {}, by); });
   }
-  const std::shared_ptr<ServedModel> served = repository->snapshot()->ready("fake", "");
+  const std::shared_ptr<registry::ServedModel> served = repository->snapshot()->ready("fake", "");
   ModelClaims claims;
 };
 
@@ -66,3 +64,5 @@ TEST_CASE("model claims: nobody else waits") {
     if (first == By::kRequest) CHECK(model.claim(By::kRequest) == "the model is busy: held");
   }
 }
+
+}  // namespace sconce::server::rollout

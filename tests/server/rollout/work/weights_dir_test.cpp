@@ -10,8 +10,8 @@
 #include "sconce/error.h"
 #include "tests/files.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::rollout {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -85,3 +85,5 @@ TEST_CASE("weights_dir: where there is no openat2") {
   CHECK(errno == ENOENT);
   ::close(directory);
 }
+
+}  // namespace sconce::server::rollout

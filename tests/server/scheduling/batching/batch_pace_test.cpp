@@ -2,8 +2,8 @@
 
 #include "doctest/doctest.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::scheduling {
+
 using namespace std::chrono_literals;
 
 TEST_CASE("batch pace: nothing waits before runs of different sizes were seen") {
@@ -44,3 +44,5 @@ TEST_CASE("batch pace: half of those who are around are enough") {
   for (int i = 0; i < 100; ++i) pace.ran(1, 1, 1ms, 0);
   CHECK(pace.enough() == 1);
 }
+
+}  // namespace sconce::server::scheduling

@@ -4,9 +4,7 @@
 #include "sconce/error.h"
 #include "tests/server/spec_builder.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::scheduling {
 namespace {
 
 ModelSignature tried(ModelSpec spec) {
@@ -191,3 +189,5 @@ TEST_CASE("batch policy: priorities, timeouts and the queue") {
   CHECK_THROWS_AS(with("m.preferred_batch_sizes=0"), Error);
   CHECK_THROWS_AS(with("m.batching=perhaps"), Error);
 }
+
+}  // namespace sconce::server::scheduling

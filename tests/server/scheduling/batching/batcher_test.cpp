@@ -9,8 +9,8 @@
 #include "sconce/check.h"
 #include "tests/server/scheduling/batching/puppet.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::scheduling {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -562,3 +562,5 @@ TEST_CASE("batcher: runs that end while they are launched need no deeper stack f
   for (const TestRequest& request : requests) CHECK(request.done());
   CHECK(deepest == 2);
 }
+
+}  // namespace sconce::server::scheduling

@@ -7,8 +7,7 @@
 
 #include "sconce/mutex.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::scheduling {
 
 TEST_CASE("idle_watch: asleep after a period without a run, awake after the next run") {
   int woken = 0;
@@ -65,3 +64,5 @@ TEST_CASE("idle watch: after stop() no run wakes a thread") {
   for (int i = 0; i < 3; ++i) watch.ran();
   CHECK(woken == 0);
 }
+
+}  // namespace sconce::server::scheduling

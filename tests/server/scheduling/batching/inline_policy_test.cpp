@@ -2,8 +2,8 @@
 
 #include "doctest/doctest.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::scheduling {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -90,3 +90,5 @@ TEST_CASE("inline policy: when sharing ends, requests leave the queue") {
   policy.end_sharing();
   CHECK(queued_of(policy, 10000, 100us, 10us) == 0);
 }
+
+}  // namespace sconce::server::scheduling

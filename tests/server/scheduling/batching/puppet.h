@@ -11,7 +11,7 @@
 #include "server/scheduling/batching/batcher.h"
 #include "tests/server/queued_requests.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 
 // Doubles each element of a run's input.
 inline void double_all(RunRequest& run) {
@@ -73,4 +73,4 @@ struct Puppet {
   Batcher batcher;  // last, because it must be destroyed first
 };
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

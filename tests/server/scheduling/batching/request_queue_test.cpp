@@ -5,8 +5,8 @@
 #include "doctest/doctest.h"
 #include "tests/server/queued_requests.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::scheduling {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -358,3 +358,5 @@ TEST_CASE("request queue: when sharing ends, requests that wait run alone too, a
   }
   CHECK(f.queue.empty());
 }
+
+}  // namespace sconce::server::scheduling

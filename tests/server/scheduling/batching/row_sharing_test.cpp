@@ -5,9 +5,7 @@
 #include <string>
 #include <tuple>
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::scheduling {
 namespace {
 
 using By = RowSharing::By;
@@ -71,3 +69,5 @@ TEST_CASE("row sharing: names, and what the log says") {
     CHECK(text_of(by) == std::string(text));
   }
 }
+
+}  // namespace sconce::server::scheduling

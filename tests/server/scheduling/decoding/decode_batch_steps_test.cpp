@@ -17,8 +17,8 @@
 #include "tests/server/scheduling/scripted_model.h"
 #include "tests/server/spec_builder.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::scheduling {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -412,3 +412,5 @@ TEST_CASE("decode batch: if all loops leave when they are notified, the group en
   CHECK(world.groups() == 0);
   CHECK(world.model.free == Numbers{2});
 }
+
+}  // namespace sconce::server::scheduling

@@ -15,8 +15,8 @@
 #include "tests/errors.h"
 #include "tests/files.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::scheduling {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -38,8 +38,8 @@ class RowModel {
                              std::to_string(steps) + R"(}, "pick": {"temperature": 0}})";
     auto plan = std::make_shared<const LoopPlan>(plan_loop(read_loop(loop, "loop.json"), interface, true));
     CHECK(plan->rows == 4);
-    model = std::make_unique<PackageModel>(
-        LoadedModel{std::move(interface), std::move(loaded), nullptr, {}, nullptr, std::move(plan)}, config,
+    model = std::make_unique<registry::PackageModel>(
+        registry::LoadedModel{std::move(interface), std::move(loaded), nullptr, {}, nullptr, std::move(plan)}, config,
         std::make_shared<Statistics>(1), clock, 0ns);
   }
   uint64_t groups() { return model->sequences()->counts().live; }
@@ -49,7 +49,7 @@ class RowModel {
   int64_t running() { return model->statistics().loops().running; }
 
   TimerQueue clock;
-  std::unique_ptr<PackageModel> model;
+  std::unique_ptr<registry::PackageModel> model;
 };
 
 std::vector<int64_t> expected(const std::vector<int64_t>& prompt, size_t count, int64_t add) {
@@ -323,3 +323,5 @@ TEST_CASE("loop rows: inputs of a request must be one row") {
           loop.begin(*served.model->loop_host(), request, terms);
         }).find("must be one row") != std::string::npos);
 }
+
+}  // namespace sconce::server::scheduling

@@ -17,8 +17,8 @@
 #include "tests/server/scheduling/scripted_model.h"
 #include "tests/server/spec_builder.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::scheduling {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -511,3 +511,5 @@ TEST_CASE("decode loop: each loop has a sequence of its own, which ends with it"
   CHECK(run(3).begins);
   CHECK(second.take(Look::kOver) == Tokens{3});
 }
+
+}  // namespace sconce::server::scheduling

@@ -14,8 +14,8 @@
 #include "tests/files.h"
 #include "tests/runner/counted_memory.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::scheduling {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -34,12 +34,12 @@ struct Served {
     ModelConfig config = ServerConfig().model("m");
     config.queue = queue;
     auto plan = std::make_shared<const LoopPlan>(plan_loop(read_loop(kLoop, "loop.json"), interface, false));
-    model = std::make_unique<PackageModel>(
-        LoadedModel{std::move(interface), std::move(loaded), nullptr, {}, nullptr, std::move(plan)}, config,
+    model = std::make_unique<registry::PackageModel>(
+        registry::LoadedModel{std::move(interface), std::move(loaded), nullptr, {}, nullptr, std::move(plan)}, config,
         std::make_shared<Statistics>(1), clock, 0ns);
   }
   TimerQueue clock;
-  std::unique_ptr<PackageModel> model;
+  std::unique_ptr<registry::PackageModel> model;
 };
 
 // Counts notices, and whether two were under way at the same time.
@@ -255,3 +255,5 @@ TEST_CASE("token loop: a refused beginning leaves nothing") {
   refused.wait();
   CHECK(refused.rest().size() == 5);
 }
+
+}  // namespace sconce::server::scheduling

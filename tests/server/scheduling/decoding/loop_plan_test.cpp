@@ -7,9 +7,7 @@
 #include "tests/errors.h"
 #include "tests/server/spec_builder.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::scheduling {
 namespace {
 
 using Dims = std::vector<Dim>;
@@ -207,3 +205,5 @@ TEST_CASE("loop file: hostile ones") {
   bad(with(kLoop, "\"below\": 5", "\"below\": 1"), "'below'");
   bad(kLoop + "x", "");
 }
+
+}  // namespace sconce::server::scheduling

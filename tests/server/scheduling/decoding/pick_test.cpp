@@ -15,9 +15,7 @@
 #include "server/support/json/small_floats.h"
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::scheduling {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -216,3 +214,5 @@ TEST_CASE("pick: draws of neighbouring seeds are independent") {
   CHECK(same > 430);
   CHECK(same < 570);
 }
+
+}  // namespace sconce::server::scheduling

@@ -9,9 +9,7 @@
 #include "sconce/float_types.h"
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::scheduling {
 namespace {
 
 template <class T>
@@ -68,3 +66,5 @@ TEST_CASE("cast: strided tensors, empty ones, dtypes without a cast") {
   CHECK(!is_castable(DType::kComplex64));
   CHECK(code_of([&] { cast(rows, DType::kComplex64); }) == ErrorCode::kUnsupported);
 }
+
+}  // namespace sconce::server::scheduling

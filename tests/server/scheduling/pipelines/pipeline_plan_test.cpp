@@ -7,9 +7,7 @@
 #include "tests/errors.h"
 #include "tests/server/spec_builder.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::scheduling {
 namespace {
 
 using Dims = std::vector<Dim>;
@@ -192,3 +190,5 @@ TEST_CASE("pipeline file: what is malformed is refused") {
   CHECK(read_pipeline(with(R"({"model": "a", "version": 2})"), "p").steps[0].version == "2");
   CHECK(read_pipeline(with(R"({"model": "a", "version": "stable"})"), "p").steps[0].version == "stable");
 }
+
+}  // namespace sconce::server::scheduling

@@ -12,9 +12,7 @@
 #include "server/scheduling/batching/batch_policy.h"
 #include "server/scheduling/signature/probe_rows.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::scheduling {
 namespace {
 
 const std::string kFolder = SCONCE_BATCHING_PACKAGES;
@@ -215,3 +213,5 @@ TEST_CASE("row trial: made-up rows are the same wherever they stand") {
     }
   }
 }
+
+}  // namespace sconce::server::scheduling

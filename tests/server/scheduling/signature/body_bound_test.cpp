@@ -6,7 +6,7 @@
 
 #include "tests/server/spec_builder.h"
 
-namespace sconce::server {
+namespace sconce::server::scheduling {
 namespace {
 
 uint64_t bound_of(std::vector<TensorSpec> inputs) {
@@ -71,4 +71,4 @@ TEST_CASE("body bound: there is none where a size has no limit, is not recorded 
   CHECK(bound_of({tensor_spec("arg0_1", DType::kFloat32, {large, large})}) == UINT64_MAX);
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::scheduling

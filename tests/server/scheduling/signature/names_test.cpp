@@ -4,8 +4,8 @@
 
 #include "tests/server/spec_builder.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::scheduling {
+
 using Kind = SpecNode::Kind;
 
 namespace {
@@ -104,3 +104,5 @@ TEST_CASE("names: other main names beside those of the package") {
   CHECK(names.find("arg0_1") == 0);
   CHECK_THROWS_WITH(TensorNames::of_inputs(model(2, 1)).renamed({"x", "x"}), "two tensors have the name 'x'");
 }
+
+}  // namespace sconce::server::scheduling

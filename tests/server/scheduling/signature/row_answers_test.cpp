@@ -7,9 +7,7 @@
 #include "doctest/doctest.h"
 #include "tests/server/spec_builder.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::scheduling {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
@@ -90,3 +88,5 @@ TEST_CASE("row answers: outputs without a row for each of the inputs, of other s
   CHECK_FALSE(row_agrees(known.answers, 0, floats({{0, 0, 0}}), 0, known, kTight));
   CHECK_FALSE(row_agrees(known.answers, 0, answers<double>(DType::kFloat64, {{0, 0}}), 0, known, kTight));
 }
+
+}  // namespace sconce::server::scheduling

@@ -4,9 +4,7 @@
 
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::scheduling {
 namespace {
 
 TritonConfig read(std::string_view text) { return read_triton_config(text, "/models/m"); }
@@ -178,3 +176,5 @@ TEST_CASE("config.pbtxt: what is wrong is refused, with its line") {
     CHECK(refusal(std::string("model_warmup { inputs { key: 'x' value { input_data_file: '") + file + "' } } }")
               .starts_with("line 1: input_data_file: expected a file below /models/m/warmup, got '"));
 }
+
+}  // namespace sconce::server::scheduling

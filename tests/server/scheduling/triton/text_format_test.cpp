@@ -4,9 +4,7 @@
 
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::scheduling {
 namespace {
 
 // A tree on one line: name=word, name="string", name{...}.
@@ -91,3 +89,5 @@ TEST_CASE("text format: hostile sizes are refused") {
   CHECK_THROWS_WITH(parse_text_format(wide), "line 1: more than 65536 fields");
   CHECK_THROWS_AS(parse_text_format(std::string((1 << 20) + 1, ' ')), Error);
 }
+
+}  // namespace sconce::server::scheduling

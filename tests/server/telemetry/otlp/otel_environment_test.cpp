@@ -4,8 +4,8 @@
 
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::telemetry {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -116,3 +116,5 @@ TEST_CASE("otel environment: what turns pushing off") {
   CHECK(config.otlp_traces);
   CHECK_FALSE(config.otlp_metrics);
 }
+
+}  // namespace sconce::server::telemetry

@@ -3,8 +3,8 @@
 #include "tests/errors.h"
 #include "tests/files.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::telemetry {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -12,7 +12,7 @@ namespace {
 using Result = OtlpPush::Result;
 
 OtlpPush judged(int status, const std::string& body = {}, const std::string& retry_after = {}) {
-  Answer answer;
+  http::Answer answer;
   answer.status = status;
   answer.body = body;
   if (!retry_after.empty()) answer.fields["retry-after"] = retry_after;
@@ -22,12 +22,12 @@ OtlpPush judged(int status, const std::string& body = {}, const std::string& ret
 }  // namespace
 
 TEST_CASE("otlp endpoint: URLs") {
-  const AdminServer plain = parse_otlp_url("http://collector:4318");
+  const http::AdminServer plain = parse_otlp_url("http://collector:4318");
   CHECK(plain.host == "collector");
   CHECK(plain.port == "4318");
   CHECK(plain.prefix.empty());
   CHECK_FALSE(plain.tls);
-  const AdminServer behind = parse_otlp_url("https://[::1]/otlp/");
+  const http::AdminServer behind = parse_otlp_url("https://[::1]/otlp/");
   CHECK(behind.host == "::1");
   CHECK(behind.port == "443");
   CHECK(behind.prefix == "/otlp");
@@ -88,7 +88,7 @@ TEST_CASE("otlp endpoint: what an answer means") {
   const OtlpPush page = judged(200, "\n<!doctype html><title>Welcome</title>");
   CHECK(page.result == Result::kRefused);
   CHECK(contains(page.problem, "page"));
-  Answer binary_port;
+  http::Answer binary_port;
   binary_port.problem = "no answer: the server does not speak HTTP/1.1";
   CHECK(contains(judge_otlp(binary_port).problem, "4317 is for gRPC"));
   CHECK(judge_otlp(binary_port).result == Result::kAgain);
@@ -104,3 +104,5 @@ TEST_CASE("otlp endpoint: pauses double up to half a minute, unless the collecto
   CHECK(otlp_pause(1000, {}, 1) == 30s);
   CHECK(otlp_pause(1000, 3s, 0.5) == 3s);
 }
+
+}  // namespace sconce::server::telemetry

@@ -7,8 +7,8 @@
 
 #include "server/support/json_document.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::telemetry {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -80,3 +80,5 @@ TEST_CASE("otlp metrics: numbers that JSON does not have are text") {
   CHECK(points[1]["asDouble"] == "Infinity");
   CHECK(points[2]["asDouble"] == "-Infinity");
 }
+
+}  // namespace sconce::server::telemetry

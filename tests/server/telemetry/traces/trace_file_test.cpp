@@ -9,7 +9,7 @@
 
 #include "tests/files.h"
 
-namespace sconce::server {
+namespace sconce::server::telemetry {
 namespace {
 
 // Files of this process may not grow beyond so many bytes.
@@ -62,4 +62,4 @@ TEST_CASE("trace file: a device that takes nothing, and a folder that is not the
   CHECK_FALSE(file.is_open());
 }
 
-}  // namespace sconce::server
+}  // namespace sconce::server::telemetry

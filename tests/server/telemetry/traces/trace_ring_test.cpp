@@ -4,7 +4,8 @@
 
 #include "server/support/json_document.h"
 
-using namespace sconce::server;
+namespace sconce::server::telemetry {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -47,3 +48,5 @@ TEST_CASE("trace ring: times count from the request's start") {
   CHECK(trace["start"] == 11.0);
   CHECK(trace["spans"] == parse_document(R"([{"name":"request","start_us":0.0,"duration_us":1.5}])"));
 }
+
+}  // namespace sconce::server::telemetry

@@ -6,9 +6,7 @@
 #include "tests/errors.h"
 #include "tests/files.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::weights {
 namespace {
 
 const std::string kText = "{\"a\": 1}\n";
@@ -60,3 +58,5 @@ TEST_CASE("seal: a key that could be guessed") {
         }).find("at least 32 random bytes") != std::string::npos);
   CHECK(error_from(ErrorCode::kIo, [] { Seal("/nowhere/key"); }).find("/nowhere/key") != std::string::npos);
 }
+
+}  // namespace sconce::server::weights

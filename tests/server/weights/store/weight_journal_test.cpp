@@ -7,8 +7,8 @@
 
 #include "sconce/error.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::weights {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -124,3 +124,5 @@ TEST_CASE("journal: what cannot be read says why") {
         R"("pushes": [{"push": "p", "kept": 1}])"})
     CHECK_THROWS_WITH_AS(parse_journal(with(wrong), "DIR/journal.json"), doctest::Contains("DIR/journal.json"), Error);
 }
+
+}  // namespace sconce::server::weights

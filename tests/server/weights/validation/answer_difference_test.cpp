@@ -11,9 +11,7 @@
 #include "sconce/float_types.h"
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::weights {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
@@ -155,3 +153,5 @@ TEST_CASE("answer difference: other shapes, dtypes and None are counted and not 
   std::vector<OutputDifference> two(2);
   CHECK(code_of([&] { add_answers({&a, 1}, {&a, 1}, false, two); }) == ErrorCode::kInternal);
 }
+
+}  // namespace sconce::server::weights

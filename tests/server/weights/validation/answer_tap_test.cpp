@@ -8,9 +8,7 @@
 
 #include "tests/errors.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::weights {
 namespace {
 
 class Count final : public AnswerWatcher {
@@ -73,3 +71,5 @@ TEST_CASE("answer tap: watchers come and go while threads show answers") {
   for (std::thread& thread : threads) thread.join();
   CHECK(!tap.watched());
 }
+
+}  // namespace sconce::server::weights

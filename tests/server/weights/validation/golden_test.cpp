@@ -14,8 +14,8 @@
 #include "sconce/tensor_files.h"
 #include "tests/runner/fake_runner.h"
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::weights {
+
 using namespace sconce::test;
 
 namespace {
@@ -60,12 +60,12 @@ struct Golden1 {
   GoldenFile read(const Model& model) {
     config.golden = (folder / "golden.safetensors").string();
     write_safetensors(config.golden, tensors, metadata);
-    return read_golden(config, ModelSignature("fake", 1, model.info().spec), model);
+    return read_golden(config, scheduling::ModelSignature("fake", 1, model.info().spec), model);
   }
 };
 
 GoldenVerdict judged(Golden& golden, const Model& model, Rehearsal& rehearsal) {
-  return golden.judge(ModelSignature("fake", 1, model.info().spec), rehearsal, {}, [] {});
+  return golden.judge(scheduling::ModelSignature("fake", 1, model.info().spec), rehearsal, {}, [] {});
 }
 
 std::vector<Values> constant(float w, float b) {
@@ -234,7 +234,7 @@ TEST_CASE("golden: a run that fails counts against the set, a lack of memory doe
   // What stops the judge stops it before the next request.
   int asked = 0;
   CHECK(code_of([&] {
-          golden.judge(ModelSignature("fake", 1, loaded.model->info().spec), *active, {}, [&] {
+          golden.judge(scheduling::ModelSignature("fake", 1, loaded.model->info().spec), *active, {}, [&] {
             if (++asked == 2) SCONCE_FAIL(kCancelled, "cancelled");
           });
         }) == ErrorCode::kCancelled);
@@ -322,7 +322,7 @@ TEST_CASE("golden: a file that does not fit the model is refused, and the error 
   Golden1 made;
   made.config.golden = (made.folder / "golden.npz").string();
   write_npz(made.config.golden, std::vector<NamedTensor>{in, out});
-  const ModelSignature interface("fake", 1, loaded.model->info().spec);
+  const scheduling::ModelSignature interface("fake", 1, loaded.model->info().spec);
   CHECK(read_golden(made.config, interface, *loaded.model).requests.size() == 1);
   made.config.golden = (made.folder / "golden.pt").string();
   CHECK(contains(error_from([&] { read_golden(made.config, interface, *loaded.model); }), "golden.pt"));
@@ -332,7 +332,7 @@ TEST_CASE("golden: a file that does not fit the model is refused, and the error 
 
 TEST_CASE("golden: a damaged file is an error") {
   Loaded loaded("fake_model");
-  const ModelSignature interface("fake", 1, loaded.model->info().spec);
+  const scheduling::ModelSignature interface("fake", 1, loaded.model->info().spec);
   Golden1 made;
   made.add("one", 1, stored(1));
   made.read(*loaded.model);
@@ -348,3 +348,5 @@ TEST_CASE("golden: a damaged file is an error") {
     (void)code_of([&] { read_golden(made.config, interface, *loaded.model); });
   }
 }
+
+}  // namespace sconce::server::weights

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-using namespace sconce;
-using namespace sconce::server;
+namespace sconce::server::weights {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -91,3 +91,5 @@ TEST_CASE("guard counts: what passes a bound is said, and a few requests say not
       passed_bound({.window = 1s, .errors = 1, .nan = 1}, {.answers = 100, .failures = 900, .with_nan = 100, .p99 = 1h})
           .empty());
 }
+
+}  // namespace sconce::server::weights

@@ -12,9 +12,7 @@
 
 #include "src/support/element_walk.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::weights {
 namespace {
 
 // The bits of a NaN and of the largest value that is none, where a pattern of `bytes` bytes is one number.
@@ -100,3 +98,5 @@ TEST_CASE("nan scan: a window that moves on finds each element, whatever strides
     CHECK(seen());
   }
 }
+
+}  // namespace sconce::server::weights

@@ -10,9 +10,7 @@
 
 #include "tests/server/tensor_values.h"
 
-using namespace sconce;
-using namespace sconce::server;
-
+namespace sconce::server::weights {
 namespace {
 
 using enum ShadowCounts::What;
@@ -228,3 +226,5 @@ TEST_CASE("shadow queue: every picked request is taken, skipped, or ends with th
   CHECK(taken > 0);
   CHECK(taken + f.counts->skipped() == kThreads * kEach);
 }
+
+}  // namespace sconce::server::weights

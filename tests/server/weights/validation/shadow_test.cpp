@@ -18,14 +18,10 @@
 
 #include "tests/runner/fake_runner.h"
 
-using namespace sconce;
+namespace sconce::server::weights {
+
 using namespace sconce::test;
-using sconce::server::AnswerTap;
-using sconce::server::ModelSignature;
-using sconce::server::RunTimes;
-using sconce::server::Shadow;
-using sconce::server::ShadowSummary;
-using enum sconce::server::Shadow::State;
+using enum Shadow::State;
 
 namespace {
 
@@ -43,7 +39,7 @@ void eventually(const std::function<bool()>& holds) {
 // A model, and what a server does with it.
 struct Live {
   Loaded loaded;
-  ModelSignature interface;
+  scheduling::ModelSignature interface;
   AnswerTap answers;
   std::atomic<int64_t> waiting{0};
   std::optional<Shadow> shadow;
@@ -355,3 +351,5 @@ TEST_CASE("shadow: times") {
   CHECK(times.quantile(1).count() == 7);
   CHECK(times.count() == 101 + RunTimes::kMost);
 }
+
+}  // namespace sconce::server::weights

@@ -6,7 +6,7 @@
 #include "sconce/error.h"
 #include "server/registry/remote/credentials/aws_providers.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 constexpr const char* kPrints = "echo '{\"Version\": 1, \"AccessKeyId\": \"K\", \"SecretAccessKey\": \"S\"}'";
@@ -27,4 +27,4 @@ TEST_CASE("a program that does not end is killed, also if it has closed its outp
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

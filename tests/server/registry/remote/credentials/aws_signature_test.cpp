@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 // From Amazon's documentation of the signature in the Authorization header: "GET Bucket (List Objects)".
@@ -50,4 +50,4 @@ TEST_CASE("times of heads and of documents are read") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -7,7 +7,7 @@
 
 #include "sconce/error.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 AzureAccess azure_of(std::map<std::string, std::string> variables) {
@@ -43,4 +43,4 @@ TEST_CASE("what is no key and no connection string is refused without showing it
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

@@ -10,7 +10,7 @@
 #include "sconce/check.h"
 #include "sconce/error.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 using Time = CredentialCache::Time;
@@ -130,4 +130,4 @@ TEST_CASE("one thread fetches at a time") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

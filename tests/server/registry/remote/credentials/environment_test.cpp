@@ -6,7 +6,7 @@
 
 #include "sconce/error.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 TEST_CASE("a section of an INI file is read") {
@@ -28,4 +28,4 @@ TEST_CASE("an endpoint is a plain URL") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

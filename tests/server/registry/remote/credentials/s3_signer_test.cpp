@@ -7,7 +7,7 @@
 
 #include "server/registry/remote/transfer/transfer.h"
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 class Fixed final : public CredentialProvider {
@@ -122,4 +122,4 @@ TEST_CASE("without credentials nothing is signed") {
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry

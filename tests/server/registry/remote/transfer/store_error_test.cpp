@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-namespace sconce::server {
+namespace sconce::server::registry {
 namespace {
 
 using Fields = std::map<std::string, std::string>;
@@ -45,4 +45,4 @@ TEST_CASE("whatever a server sends, an error stays short, and a region a region"
 }
 
 }  // namespace
-}  // namespace sconce::server
+}  // namespace sconce::server::registry
