@@ -10,6 +10,7 @@ import re
 import resource
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -277,6 +278,37 @@ def until(condition, seconds=30, why="it does not come true"):
         assert time.time() < end, why() if callable(why) else why
         time.sleep(0.01)
     return said
+
+
+def socket_queues(connection):
+    """The queues that the kernel has for both ends of a connection within this machine: (sent and not yet taken by the
+    other end, come and not yet read), for this end and for the peer's. None for an end that is gone."""
+    def name(address):
+        return "%08X:%04X" % (struct.unpack("=I", socket.inet_aton(address[0]))[0], address[1])
+
+    try:
+        here, there = name(connection.getsockname()), name(connection.getpeername())
+    except OSError:  # the peer has reset it
+        return None, None
+    ends = {}
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, _, queues, *_ = line.split()
+        if (local, remote) in ((here, there), (there, here)):
+            ends[local] = tuple(int(length, 16) for length in queues.split(":"))
+    return ends.get(here), ends.get(there)
+
+
+def unread(connection):
+    """How many bytes sent on this connection its peer has not read; the end of the data counts as one. A test
+    that wants bytes to be read in two pieces waits until this is 0."""
+    here, there = socket_queues(connection)
+    return (here or (0, 0))[0] + (there or (0, 0))[1]
+
+
+def untaken(connection):
+    """How many bytes the peer has sent on this connection and this end has not read."""
+    here, there = socket_queues(connection)
+    return (here or (0, 0))[1] + (there or (0, 0))[0]
 
 
 def status(data):

@@ -368,8 +368,7 @@ def test_shutdown_during_an_upload(sent):
 def test_drain_refuses_what_begins_and_serves_the_old_weights():
     with AdminServer(f"fake={FAKE}", flags=["--drain-grace", "1s"]) as server:
         server.process.send_signal(signal.SIGTERM)
-        while server.get("/v2/health/ready").status == 200:
-            time.sleep(0.01)
+        until(lambda: server.get("/v2/health/ready").status == 503)
         answer = server.push("fake", GOOD, "commit=true")
         assert answer.status == 503
         assert server.ones() == (STORED, 1)
@@ -379,11 +378,14 @@ def test_drain_refuses_what_begins_and_serves_the_old_weights():
 def test_pushes_until_the_end():
     """A server that is stopped during updates exits with 0, and cuts no answer short."""
     with AdminServer(f"fake={FAKE}", flags=["--drain-grace", "100ms"]) as server:
+        statuses = []
+
         def push():
             with contextlib.suppress(ConnectionError, http.client.HTTPException):
                 while True:
-                    assert server.push("fake", GOOD, "commit=true&async=1").status in (200, 202, 409, 503)
+                    statuses.append(server.push("fake", GOOD, "commit=true&async=1").status)
+                    assert statuses[-1] in (200, 202, 409, 503)
 
         with threads(*[push] * 3):
-            time.sleep(0.3)
+            until(lambda: statuses.count(202) > 20)
             assert server.stop() == 0
