@@ -340,8 +340,7 @@ def test_unload_and_reload_during_an_upload(tmp_path):
         data = fake_weights(9, LARGE_FEATURES)
         for control in ("unload", "load"):
             with server.begin_push("large", data, len(data) // 2, "commit=true") as connection:
-                while not server.running():
-                    pass
+                until(server.running)
                 answer = server.admin("POST", f"/v2/repository/models/large/{control}", b"")
                 assert answer.status == 200, answer.body
                 status, _, body, _ = read_answer(connection)
@@ -357,22 +356,21 @@ def test_shutdown_during_an_upload(sent):
     with AdminServer(f"large={LARGE}") as server:
         data = fake_weights(9, LARGE_FEATURES)
         with server.begin_push("large", data, int(len(data) * sent), "commit=true") as connection:
-            while not server.running():
-                pass
+            until(server.running)
             server.process.send_signal(signal.SIGTERM)
             status, _, body, _ = read_answer(connection)
             assert status == 503 and b"shutting down" in body
-            assert server.process.wait(10) == 0
+            assert server.process.wait(30) == 0
 
 
 def test_drain_refuses_what_begins_and_serves_the_old_weights():
-    with AdminServer(f"fake={FAKE}", flags=["--drain-grace", "1s"]) as server:
+    with AdminServer(f"fake={FAKE}", flags=["--drain-grace", "2s"]) as server:
         server.process.send_signal(signal.SIGTERM)
         until(lambda: server.get("/v2/health/ready").status == 503)
         answer = server.push("fake", GOOD, "commit=true")
         assert answer.status == 503
         assert server.ones() == (STORED, 1)
-        assert server.process.wait(10) == 0
+        assert server.process.wait(30) == 0
 
 
 def test_pushes_until_the_end():
