@@ -358,9 +358,9 @@ def test_body_timeout(strict):
 
 def test_idle_timeout(strict):
     with strict.connect() as connection:
+        start = time.time()
         connection.sendall(get())
         assert read_answer(connection)[0] == 200
-        start = time.time()
         assert read_all(connection) == b"" and 0.4 < time.time() - start < 20
     with strict.connect() as connection:
         assert read_all(connection) == b""

@@ -199,7 +199,7 @@ def test_idle_sequences_end():
 
 
 def test_a_client_that_is_killed_leaves_its_place():
-    with SequenceServer(f"state={STATE}", sequences=1, sequence_idle="300ms") as server:
+    with SequenceServer(f"state={STATE}", sequences=1, sequence_idle="1s") as server:
         code = f"""
 import http.client, json
 connection = http.client.HTTPConnection("127.0.0.1", {server.port})
