@@ -104,12 +104,12 @@ class Server:
             body["outputs"] = [{"name": n} for n in outputs]
         return self.post(f"/v2/models/{model}/infer", body)
 
-    def connect(self, timeout=10):
+    def connect(self, timeout=30):
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
-    def raw(self, data, timeout=10):
+    def raw(self, data, timeout=30):
         """Sends bytes and returns everything until the server closes the connection."""
         with self.connect(timeout) as connection:
             connection.sendall(data)
@@ -133,10 +133,10 @@ class Server:
         while len(grown) < rounds:
             before = self.memory_kb()
             turn()
-            time.sleep(0.3)  # the allocator returns freed memory after a while
-            grown.append(self.grown_kb(before))
-            if grown[-1] < kb:
-                return
+            try:  # the allocator returns freed memory after a while
+                return until(lambda: self.grown_kb(before) < kb, 1)
+            except AssertionError:
+                grown.append(self.grown_kb(before))
         raise AssertionError(f"grew in each round, kB: {grown}")
 
     def stop(self, signal_number=signal.SIGTERM, timeout=30):
