@@ -15,6 +15,9 @@ try:
 except ImportError:
     expect = sync_playwright = None
 
+if expect:
+    expect.set_options(timeout=30000)  # 5 s by default, which a busy machine may need for a page
+
 DIGITS = ROOT / "examples/digits/digits.pt2"
 V2 = ROOT / "examples/digits/digits-v2.safetensors"
 CHROMIUM = os.environ.get("SCONCE_CHROMIUM") or shutil.which("chromium")
@@ -60,7 +63,7 @@ class Console:
     def __init__(self, browser, server, allowed=(), **context):
         self.server, self.allowed, self.errors = server, list(allowed), []
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **context})
-        self.context.set_default_timeout(10000)
+        self.context.set_default_timeout(30000)
         self.page = self.context.new_page()
         self.page.on("console", lambda m: self.errors.append(f"{m.text} ({m.location['url']})") if m.type in ("error", "warning") else None)
         self.page.on("pageerror", lambda e: self.errors.append(str(e)))

@@ -1,12 +1,16 @@
 """Kills the server (kill -9) at every system call of a start, a load, an update and a reload, then starts it again; and
 fails each allocation and system call of a start."""
+import contextlib
 import time
 
 from calls import CALLS, faults_of
 from campaign import Clock, is_not_promised
+from client import Outcome
 from control import FOR_EVER, ONCE, Kind, Mode
 from operations import LOADS, UPDATES, everything
 from subject import Lost, Subject
+
+from serving import until
 
 
 def start_again(campaign, row, subject, place, before):
@@ -132,13 +136,15 @@ def begin_and_look(subject, stays):
         if status < 0:
             raise Lost(f"ended by signal {-status}: {''.join(subject.server.log[-5:])}")
         return
-    time.sleep(0.02)
-    outcome = subject.call("digits")
-    for _ in range(100):
-        if outcome.status == 200 or not subject.lives():
-            break
-        time.sleep(0.01)
+    outcome = Outcome()
+
+    def answered_or_ended():
+        nonlocal outcome
         outcome = subject.call("digits")
+        return outcome.status == 200 or not subject.lives()
+
+    with contextlib.suppress(AssertionError):  # the outcome tells what there is instead
+        until(answered_or_ended, 10)
     if not subject.lives():
         status = subject.server.process.wait()
         if status not in (1, 2):

@@ -72,11 +72,13 @@ def replaced_midway(subject, delay):
 def written_in_place(subject, data, truncate, piece):
     """A package that is requested all the time answers as before or says why not; anything else is a failure."""
     subject.reload()
-    problems, done = [], threading.Event()
+    problems, done, answers = [], threading.Event(), 0
 
     def ask():
+        nonlocal answers
         while not done.is_set():
             answer = subject.call("other")
+            answers += 1
             if answer.status == 200 and answer.body != subject.first or answer.status not in (200, 503):
                 problems.append(answer)
 
@@ -85,9 +87,12 @@ def written_in_place(subject, data, truncate, piece):
     with open(subject.package, "wb" if truncate else "r+b", buffering=0) as file:
         for at in range(0, len(data), piece):
             file.write(data[at:at + piece])
-    time.sleep(0.02)
-    done.set()
-    thread.join()
+    written = answers
+    try:  # the next one but one was asked for after the last byte was written
+        subject.until(lambda: answers >= written + 2, 10, "a package that was written in place: not answered")
+    finally:
+        done.set()
+        thread.join()
     if problems:
         raise Lost(f"a package that is being written in place: {problems[0]}")
     load_good(subject)

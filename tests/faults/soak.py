@@ -13,12 +13,12 @@ STEP = 10.0
 
 class Load:
     def __init__(self, subject):
-        self.subject, self.stop, self.problems, self.answers, self.refused = subject, False, [], 0, 0
+        self.subject, self.stop, self.problems, self.answers, self.refused = subject, threading.Event(), [], 0, 0
 
     def client(self, model):
         """Keeps its connection. `other` may be absent, but never wrong and never older than before."""
         subject, connection = self.subject, None
-        while not self.stop:
+        while not self.stop.is_set():
             connection = connection or Connection(subject.public)
             outcome = connection.ask(CALL_OF[model])
             right = (subject.first,) if model == "digits" else (subject.first, subject.second)
@@ -35,26 +35,24 @@ class Load:
             connection.close()
 
     def large(self):
-        while not self.stop:
+        while not self.stop.wait(0.05):
             right_large(None, infer_large(self.subject))
-            time.sleep(0.05)
 
     def reader(self):
-        while not self.stop:
+        while not self.stop.wait(0.05):
             for operation in READS:
                 operation.check(self.subject, operation.act(self.subject))
-            time.sleep(0.05)
 
     def operator(self):
         """Updates, rollbacks, replicas, reloads and unloads."""
         subject = self.subject
-        while not self.stop:
+        while not self.stop.is_set():
             for act in (subject.update, lambda: subject.change("rollback"), subject.update,
                         lambda: subject.change("release"), subject.load, subject.unload, subject.load):
                 outcome = act()
                 if outcome.status not in (200, 400, 409, 503):
                     self.problems.append(f"operator: {outcome}")
-                time.sleep(0.002)
+                self.stop.wait(0.002)
 
     def guarded(self, work, *arguments):
         try:
@@ -80,7 +78,7 @@ def run(seconds, say):
             now = subject.resources()
             samples.append((subject.memory_kb(), now["fds"], now["threads"]))
             say(f"| {time.monotonic() - begin:.0f} | {load.answers} | {samples[-1][0]} | {now['fds']} | {now['threads']} |")
-        load.stop = True
+        load.stop.set()
         for thread in threads:
             thread.join()
         problems = load.problems[:5]

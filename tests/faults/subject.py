@@ -22,7 +22,7 @@ import zipfile
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "server"))
 from client import ask, request_bytes
 from control import Control
-from serving import FAKE_MODELS, PROGRAM, ROOT, Server
+from serving import FAKE_MODELS, PROGRAM, ROOT, Server, until
 
 INTERPOSER = PROGRAM.parent.parent / "tests/faults/fault_interposer.so"
 DIGITS = ROOT / "examples/digits"
@@ -100,12 +100,14 @@ class Started(Server):
             raise Lost(f"ended by signal {-status} at its start: {''.join(self.log)}")
         # The log lost lines for lack of memory; one of them may have named a port.
         if line and "lines were lost" in line:
-            end = time.monotonic() + START
-            while len(self.ports) < 3 and self.process.poll() is None and time.monotonic() < end:
+            def found():
                 ports = listening(self.process.pid)
                 if len(ports) == 3:
                     self.ports = dict(zip(("inference", "metrics", "administration"), ports))
-                time.sleep(0.001)
+                return len(self.ports) == 3 or self.process.poll() is not None
+
+            with contextlib.suppress(AssertionError):
+                until(found, START)
         return line
 
 
@@ -334,18 +336,16 @@ class Subject:
 
     def check_whole(self):
         """Neighbours get right answers within a second, on new connections and on one that was open all the time."""
-        end = time.monotonic() + WHOLE_AGAIN
-        while True:
-            if not self.lives():
-                raise Lost(self.death())
+        outcome = None
+
+        def answered():
+            nonlocal outcome
             outcome = self.call("digits")
-            if outcome.status == 200:
-                if outcome.body != self.first:
-                    raise Lost(f"a neighbour's answer changed: {outcome}")
-                break
-            if time.monotonic() > end:
-                raise Lost(f"not whole again within a second: {outcome}")
-            time.sleep(0.005)
+            return outcome.status == 200
+
+        self.until(answered, WHOLE_AGAIN, lambda: f"not whole again within a second: {outcome}")
+        if outcome.body != self.first:
+            raise Lost(f"a neighbour's answer changed: {outcome}")
 
     def resources(self):
         proc = pathlib.Path(f"/proc/{self.server.process.pid}")

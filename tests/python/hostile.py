@@ -1,4 +1,5 @@
 """Servers that answer wrongly, slowly or not at all: raw sockets with a script each."""
+import select
 import socket
 import threading
 
@@ -46,6 +47,19 @@ class Hostile:
 
     def __exit__(self, *_):
         self.listener.close()
+
+
+def hung_up(connection, seconds):
+    """Whether the client hangs up within this time."""
+    waiting = select.poll()
+    waiting.register(connection, select.POLLRDHUP)
+    return bool(waiting.poll(1000 * seconds))
+
+
+def say_nothing(connection, *_):
+    """A script: neither reads nor answers until the client hangs up."""
+    hung_up(connection, 60)
+    return "close"
 
 
 METADATA = (b'{"name":"m","versions":["1"],"platform":"x","inputs":[{"name":"ARGS[0]","datatype":"FP32","shape":[-1]}],'

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pure
-from hostile import METADATA, Hostile, answer, model, tensor
+from hostile import METADATA, Hostile, answer, hung_up, model, say_nothing, tensor
 
 from admin_server import FAKE, AdminServer
 from certificates import authority, stranger  # noqa: F401
@@ -202,8 +202,7 @@ def test_a_full_queue_is_asked_again():
         server.hold()
         ones = np.ones((1, 4), np.float32)
         with threads(*[lambda: client.infer("fake", ones)] * 6):
-            until(lambda: any("429" in line for line in server.log) or server.get(
-                "/v2/models/fake/stats").status == 200 and time.sleep(0.3) is None)
+            until(lambda: server.metrics()['nv_inference_pending_request_count{model="fake",version="1"}'] == 1)
             with pytest.raises(QueueFull) as caught:
                 until(lambda: client.options(retry=False).infer("fake", ones) is None)
             assert caught.value.status == 429
@@ -222,37 +221,35 @@ def test_retry_after_is_kept_to():
 
 
 def test_no_retry_beyond_the_deadline():
-    busy = answer(b'{"error":"busy"}', b"429 Too Many", b"Retry-After: 30\r\n")
-    with Hostile(model(lambda c: c.sendall(busy))) as server, Client(server.url, timeout=3) as client:
+    busy = answer(b'{"error":"busy"}', b"429 Too Many", b"Retry-After: 60\r\n")
+    with Hostile(model(lambda c: c.sendall(busy))) as server, Client(server.url, timeout=30) as client:
         begin = time.monotonic()
         with pytest.raises(QueueFull, match="busy"):
             client.infer("m", X)
-        assert time.monotonic() - begin < 1
+        assert time.monotonic() - begin < 15
 
 
 def trickle(connection):
     """A byte now and then, for ever: no single receive takes long."""
     connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
-    while True:
+    while not hung_up(connection, 0.05):
         connection.sendall(b"x")
-        time.sleep(0.05)
 
 
 def trickle_body(connection):
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
-    while True:
+    while not hung_up(connection, 0.05):
         connection.sendall(b"x")
-        time.sleep(0.05)
 
 
-@pytest.mark.parametrize("script", [trickle, trickle_body, lambda c: time.sleep(5)], ids=["head", "body", "silence"])
+@pytest.mark.parametrize("script", [trickle, trickle_body, say_nothing], ids=["head", "body", "silence"])
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
 def test_a_slow_server_ends_at_the_deadline(script, kind):
     with Hostile(model(script)) as server:
         begin = time.monotonic()
         with pytest.raises(DeadlineExceeded, match="within 0.5 s"):
             call(kind, server.url, timeout=0.5)
-        assert time.monotonic() - begin < 2
+        assert time.monotonic() - begin < 20  # the server would go on for a minute
 
 
 def test_a_server_that_does_not_read(server):
@@ -261,12 +258,12 @@ def test_a_server_that_does_not_read(server):
         if request.startswith(b"GET"):
             connection.sendall(answer(METADATA))
         else:
-            time.sleep(3)
+            say_nothing(connection)
     with Hostile(stall) as hostile, Client(hostile.url, timeout=0.7) as client:
         begin = time.monotonic()
         with pytest.raises(DeadlineExceeded):
             client.infer("m", np.zeros(16 << 20, np.float32))
-        assert time.monotonic() - begin < 2
+        assert time.monotonic() - begin < 20
 
 
 def call(kind, at, **settings):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import pure  # noqa: F401 (finds the modules below)
-from hostile import Hostile, answer
+from hostile import Hostile, answer, say_nothing
 
 from admin_server import FAKE, LARGE, LARGE_FEATURES, AdminServer
 from certificates import authority, stranger  # noqa: F401
-from serving import until
+from serving import until, untaken
 from weights_files import fake_weights
 
 from sconce._errors import Busy
@@ -202,7 +202,7 @@ def test_push_by_relay():
 @pytest.mark.parametrize("stage", [
     lambda c, r: "close", lambda c, r: c.sendall(answer(b'{"error":"too much"}', b"413 Large")) or "close",
     lambda c, r: c.sendall(b"HTTP/1.1 100 Continue\r\n\r\n") or c.recv(1000) and "close",
-    lambda c, r: time.sleep(4), lambda c, r: c.sendall(b"nonsense\r\n\r\n") or "close"],
+    say_nothing, lambda c, r: c.sendall(b"nonsense\r\n\r\n") or "close"],
     ids=["closes", "refuses", "hangs up", "is silent", "talks nonsense"])
 def test_a_server_that_fails_while_staging(pair, stage):
     one, _, client = pair
@@ -211,7 +211,7 @@ def test_a_server_that_fails_while_staging(pair, stage):
         begin = time.monotonic()
         with pytest.raises(PushFailed, match="no server has changed") as caught:
             client.weights.push("large", large, to=[admin(one), bad.url], timeout=2)
-        assert time.monotonic() - begin < 8 and list(caught.value.reasons) == [bad.url]
+        assert time.monotonic() - begin < 30 and list(caught.value.reasons) == [bad.url]
     until(lambda: not one.running())
     assert state(one, "large") == {"active"} and one.get("/v2/models/large/ready").status == 200
 
@@ -223,12 +223,12 @@ def test_ctrl_c_while_sending_changes_nothing(pair):
 
     def stall(connection, request):
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        until(lambda: untaken(connection) > 0)
         reading.set()
-        time.sleep(10)
+        say_nothing(connection)
     with Hostile(bad_admin(stage=stall)) as slow:
         main = threading.main_thread().ident
-        threading.Thread(target=lambda: reading.wait(20) and time.sleep(0.3) is None and
-                         signal.pthread_kill(main, signal.SIGINT), daemon=True).start()
+        threading.Thread(target=lambda: reading.wait(30) and signal.pthread_kill(main, signal.SIGINT), daemon=True).start()
         # A shell that started pytest in the background has the signal ignored.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         begin = time.monotonic()
@@ -237,7 +237,7 @@ def test_ctrl_c_while_sending_changes_nothing(pair):
                 client.weights.push("large", large, to=[admin(one), slow.url])
         finally:
             signal.signal(signal.SIGINT, before)
-        assert time.monotonic() - begin < 8
+        assert time.monotonic() - begin < 30
     until(lambda: not one.running())
     assert state(one, "large") == {"active"}
 

@@ -72,17 +72,17 @@ def test_the_gil_is_released(model):
     thread.start()
     while thread.is_alive():
         counted += 1
-        time.sleep(0.001)
+        thread.join(0.001)
     assert counted > 10 and time.perf_counter() - start > 0.045
 
 
 def test_replicas_run_at_the_same_time():
-    model = sconce.load(FAKE, replicas=4)
+    model = sconce.load(FAKE, replicas=16)
     start = time.perf_counter()
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        list(pool.map(model, [SLEEP] * 4))
-    assert time.perf_counter() - start < 0.15  # 0.2 one after the other
-    assert len(model.replicas) == 4 and model.replicas[0].device == "cpu"
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        list(pool.map(model, [SLEEP] * 16))
+    assert time.perf_counter() - start < 0.6  # 0.8 one after the other
+    assert len(model.replicas) == 16 and model.replicas[0].device == "cpu"
 
 
 def test_many_threads(model):

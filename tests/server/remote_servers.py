@@ -24,6 +24,7 @@ class Remote:
         self.ranges = True
         self.validators = True
         self.fault = lambda request: None  # called with each handler; truthy: it has answered by itself
+        self.over = threading.Event()  # set when it closes
         self.seen = []  # (path, headers)
         self.sent = 0  # bytes of bodies
         outer = self
@@ -73,7 +74,13 @@ class Remote:
     def __exit__(self, *_):
         self.close()
 
+    def stall(self, _request):
+        """A fault: nothing comes, as long as the test lasts."""
+        self.over.wait()
+        return True
+
     def close(self):
+        self.over.set()
         self.server.shutdown()
         self.server.server_close()
 

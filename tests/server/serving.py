@@ -10,6 +10,7 @@ import re
 import resource
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -103,12 +104,12 @@ class Server:
             body["outputs"] = [{"name": n} for n in outputs]
         return self.post(f"/v2/models/{model}/infer", body)
 
-    def connect(self, timeout=10):
+    def connect(self, timeout=30):
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
-    def raw(self, data, timeout=10):
+    def raw(self, data, timeout=30):
         """Sends bytes and returns everything until the server closes the connection."""
         with self.connect(timeout) as connection:
             connection.sendall(data)
@@ -132,10 +133,10 @@ class Server:
         while len(grown) < rounds:
             before = self.memory_kb()
             turn()
-            time.sleep(0.3)  # the allocator returns freed memory after a while
-            grown.append(self.grown_kb(before))
-            if grown[-1] < kb:
-                return
+            try:  # the allocator returns freed memory after a while
+                return until(lambda: self.grown_kb(before) < kb, 1)
+            except AssertionError:
+                grown.append(self.grown_kb(before))
         raise AssertionError(f"grew in each round, kB: {grown}")
 
     def stop(self, signal_number=signal.SIGTERM, timeout=30):
@@ -277,6 +278,37 @@ def until(condition, seconds=30, why="it does not come true"):
         assert time.time() < end, why() if callable(why) else why
         time.sleep(0.01)
     return said
+
+
+def socket_queues(connection):
+    """The queues that the kernel has for both ends of a connection within this machine: (sent and not yet taken by the
+    other end, come and not yet read), for this end and for the peer's. None for an end that is gone."""
+    def name(address):
+        return "%08X:%04X" % (struct.unpack("=I", socket.inet_aton(address[0]))[0], address[1])
+
+    try:
+        here, there = name(connection.getsockname()), name(connection.getpeername())
+    except OSError:  # the peer has reset it
+        return None, None
+    ends = {}
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, _, queues, *_ = line.split()
+        if (local, remote) in ((here, there), (there, here)):
+            ends[local] = tuple(int(length, 16) for length in queues.split(":"))
+    return ends.get(here), ends.get(there)
+
+
+def unread(connection):
+    """How many bytes sent on this connection its peer has not read; the end of the data counts as one. A test
+    that wants bytes to be read in two pieces waits until this is 0."""
+    here, there = socket_queues(connection)
+    return (here or (0, 0))[0] + (there or (0, 0))[1]
+
+
+def untaken(connection):
+    """How many bytes the peer has sent on this connection and this end has not read."""
+    here, there = socket_queues(connection)
+    return (here or (0, 0))[1] + (there or (0, 0))[0]
 
 
 def status(data):

@@ -380,8 +380,7 @@ def test_progress_of_each_replica():
                      environment={"FAKE_MODEL_FAIL_IN_FOLDS": "5"}) as server:
         before = server.ones("folded")
         with server.begin_push("folded", GOOD, 50) as connection:
-            while not (running := server.running()):
-                pass
+            running = until(server.running)
             assert [(r["replica"], r["state"], r["seconds"]) for r in running[0]["replicas"]] == [(i, "waiting", 0) for i in range(3)]
             connection.sendall(GOOD[50:])
             assert read_answer(connection)[0] == 500

@@ -340,8 +340,7 @@ def test_unload_and_reload_during_an_upload(tmp_path):
         data = fake_weights(9, LARGE_FEATURES)
         for control in ("unload", "load"):
             with server.begin_push("large", data, len(data) // 2, "commit=true") as connection:
-                while not server.running():
-                    pass
+                until(server.running)
                 answer = server.admin("POST", f"/v2/repository/models/large/{control}", b"")
                 assert answer.status == 200, answer.body
                 status, _, body, _ = read_answer(connection)
@@ -357,33 +356,34 @@ def test_shutdown_during_an_upload(sent):
     with AdminServer(f"large={LARGE}") as server:
         data = fake_weights(9, LARGE_FEATURES)
         with server.begin_push("large", data, int(len(data) * sent), "commit=true") as connection:
-            while not server.running():
-                pass
+            until(server.running)
             server.process.send_signal(signal.SIGTERM)
             status, _, body, _ = read_answer(connection)
             assert status == 503 and b"shutting down" in body
-            assert server.process.wait(10) == 0
+            assert server.process.wait(30) == 0
 
 
 def test_drain_refuses_what_begins_and_serves_the_old_weights():
-    with AdminServer(f"fake={FAKE}", flags=["--drain-grace", "1s"]) as server:
+    with AdminServer(f"fake={FAKE}", flags=["--drain-grace", "2s"]) as server:
         server.process.send_signal(signal.SIGTERM)
-        while server.get("/v2/health/ready").status == 200:
-            time.sleep(0.01)
+        until(lambda: server.get("/v2/health/ready").status == 503)
         answer = server.push("fake", GOOD, "commit=true")
         assert answer.status == 503
         assert server.ones() == (STORED, 1)
-        assert server.process.wait(10) == 0
+        assert server.process.wait(30) == 0
 
 
 def test_pushes_until_the_end():
     """A server that is stopped during updates exits with 0, and cuts no answer short."""
     with AdminServer(f"fake={FAKE}", flags=["--drain-grace", "100ms"]) as server:
+        statuses = []
+
         def push():
             with contextlib.suppress(ConnectionError, http.client.HTTPException):
                 while True:
-                    assert server.push("fake", GOOD, "commit=true&async=1").status in (200, 202, 409, 503)
+                    statuses.append(server.push("fake", GOOD, "commit=true&async=1").status)
+                    assert statuses[-1] in (200, 202, 409, 503)
 
         with threads(*[push] * 3):
-            time.sleep(0.3)
+            until(lambda: statuses.count(202) > 20)
             assert server.stop() == 0

@@ -7,12 +7,12 @@ import socket
 import struct
 import subprocess
 import threading
-import time
 import zipfile
 
 import pytest
 from admin_server import AdminServer
-from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, PROGRAM, HeldServer, Server, binary, fake_expected, numbers, raw_post, read_all, read_answer, threads, until
+from serving import (FAIL_INPUT, FAKE_MODELS, PACKAGES, PROGRAM, HeldServer, Server, binary, fake_expected, numbers, raw_post,
+                     read_all, read_answer, threads, unread, until)
 from weights_files import fake_weights
 
 BATCHING = FAKE_MODELS.parent / "server/batching"
@@ -388,7 +388,7 @@ def test_queued_work_of_clients_that_leave_is_dropped(reset):
 def test_a_client_that_has_said_all_is_answered_and_the_connection_closed(batched):
     with occupy(batched) as connection:
         connection.shutdown(socket.SHUT_WR)
-        time.sleep(0.2)  # time for the server to notice; the test is valid without it
+        until(lambda: unread(connection) == 0)
         batched.release()
         answer = read_all(connection)  # ends at once, not at the idle timeout
     assert answer.count(b"HTTP/1.1 200 OK") == 1
@@ -410,7 +410,7 @@ def test_pipelined_requests_behind_one_that_waits(batched):
     large = request({"inputs": [{"name": "INPUT__0", "shape": [9000, 4], "datatype": "FP32", "data": [1.5] * 36000}]})
     with occupy(batched) as connection:
         connection.sendall(large[:1000])
-        time.sleep(0.01)
+        until(lambda: unread(connection) == 0)
         connection.sendall(large[1000:])
         batched.release()
         code, _, _, data = read_answer(connection)
@@ -472,8 +472,7 @@ def test_nothing_is_lost_when_models_are_replaced_unloaded_and_drained():
         connections = [server.connect() for _ in range(20)]
         for i, connection in enumerate(connections):
             connection.sendall(request(one_row(i)))
-        until(lambda: stats(server)["inference_count"] + pending(server) > 0)
-        time.sleep(0.05)
+        until(lambda: not any(map(unread, connections)))
         assert server.stop() == 0
         for connection in connections:
             assert read_answer(connection)[0] == 200

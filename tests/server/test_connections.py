@@ -6,7 +6,7 @@ import struct
 import time
 
 import pytest
-from serving import FAKE_MODELS, SANITIZED, Server, read_all, read_answer, status, until
+from serving import FAKE_MODELS, SANITIZED, Server, read_all, read_answer, status, unread, until
 
 FAKE = FAKE_MODELS / "fake_model.so"
 INPUT = {"INPUT__0": ("FP32", [1, 4], [1, 2, 3, 4])}
@@ -98,7 +98,6 @@ def test_the_idlest_connection_makes_room():
             for connection in (second, first):  # so the second connection has been idle longer than the first
                 connection.sendall(LIVE)
                 assert read_answer(connection)[0] == 200
-                time.sleep(0.01)
             with server.connect(LONG) as fourth:
                 fourth.sendall(LIVE)
                 assert read_answer(fourth)[0] == 200
@@ -130,7 +129,9 @@ def test_a_running_request_makes_room_for_nobody():
             until(lambda: server.metrics()["sconce_http_inflight_body_bytes"] == 2 * len(text))
             with server.connect(LONG) as waiting:
                 waiting.sendall(LIVE)
-                time.sleep(0.5)  # time for the server to close it wrongly; the test is valid without it
+                for _ in range(20):  # by the threads that would close it wrongly
+                    assert server.get("/v2/health/live", port=server.ports["metrics"]).status == 200
+                assert unread(waiting) == len(LIVE)
                 server.release()
                 for connection in running:
                     assert read_answer(connection)[0] == 200

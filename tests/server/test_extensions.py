@@ -301,7 +301,7 @@ def read_trace(path):
         with contextlib.suppress(json.JSONDecodeError):
             return json.loads(text if text.endswith("]\n") else text + "]")
 
-    return until(events, 5, lambda: "no JSON: " + path.read_text()[-200:])
+    return until(events, why=lambda: "no JSON: " + path.read_text()[-200:])
 
 
 def test_traces_in_chrome_format(open_server):

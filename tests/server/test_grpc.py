@@ -4,11 +4,10 @@ import pathlib
 import queue
 import re
 import subprocess
-import time
 
 import pytest
 from grpc_serving import SERVICE, GrpcServer, HeldGrpcServer
-from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, PROGRAM, ROOT, Server, fake_expected, until
+from serving import FAIL_INPUT, FAKE_MODELS, PACKAGES, PROGRAM, ROOT, Server, fake_expected, read_all, until
 
 np = pytest.importorskip("numpy")
 grpc = pytest.importorskip("grpc", reason="tritonclient[grpc] is not installed: ./dev test installs it into .venv")
@@ -353,8 +352,8 @@ def hold_one(server):
     """A call whose run is held, so that others wait."""
     server.hold()
     first = server.stub.ModelInfer.future(typed_request())
-    until(lambda: pending(server) == 0 and server.metrics()["sconce_grpc_connections"] == 1)
-    time.sleep(0.1)  # for the run to begin; the tests are valid without it
+    replicas = "/v2/admin/models/fake/replicas"
+    until(lambda: server.get(replicas, port=server.admin_port).json["replicas"][0]["load"] == 1 and pending(server) == 0)
     return first
 
 
@@ -570,10 +569,16 @@ def test_without_the_library(tmp_path):
     assert ended.returncode != 0 and "setting grpc needs libsconceabsent.so, which cannot be opened" in ended.stderr
 
 
+def end_all_but_the_run(server):
+    """Has the server end, until its idle connections are closed and it waits for what still runs."""
+    with server.connect(30) as idle:
+        server.process.terminate()
+        assert read_all(idle) == b""
+
+
 def test_drain_finishes_calls_under_way(held):
     call = hold_one(held)
-    held.process.terminate()
-    time.sleep(0.3)
+    end_all_but_the_run(held)
     assert not call.done()
     held.release()
     assert call.result(timeout=20).model_name == "fake"
@@ -583,8 +588,7 @@ def test_drain_finishes_calls_under_way(held):
 def test_a_run_that_outlasts_its_call_ends_before_the_server(held):
     held.hold()
     assert code_of(lambda: held.stub.ModelInfer(typed_request(), timeout=0.3)) == grpc.StatusCode.DEADLINE_EXCEEDED
-    held.process.terminate()
-    time.sleep(0.5)
+    end_all_but_the_run(held)
     assert held.process.poll() is None
     held.release()
     assert held.process.wait(20) == 0

@@ -3,7 +3,6 @@ import contextlib
 import gzip
 import socket
 import struct
-import time
 
 import pytest
 from grpc_serving import GrpcServer
@@ -95,7 +94,7 @@ CALL = (literal(b":method", b"POST") + literal(b":scheme", b"http") + literal(b"
 
 @contextlib.contextmanager
 def connected(server, preface=PREFACE + frame(SETTINGS, 0, 0)):
-    with socket.create_connection(("127.0.0.1", server.grpc_port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.grpc_port), timeout=30) as connection:
         with contextlib.suppress(OSError):
             connection.sendall(preface)
         yield connection
@@ -260,5 +259,5 @@ def test_connections_have_a_limit_and_idle_handshakes_end(server):
 def test_without_descriptors_the_listener_goes_on(server):
     with no_descriptors(server):
         with connected(server, b""):
-            time.sleep(0.5)
+            until(lambda: any("gRPC connections wait to be accepted" in line for line in server.log))
     until(lambda: answers(server), 20)

@@ -75,8 +75,7 @@ def test_a_killed_pull_goes_on_where_it_ended(tmp_path):
     with Remote({"/x.pt2": BIG}) as remote:
         def fault(request):
             # The last two segments never come.
-            if int(request.headers["Range"][6:].partition("-")[0]) >= 3 * SEGMENT:
-                time.sleep(60)
+            return int(request.headers["Range"][6:].partition("-")[0]) >= 3 * SEGMENT and remote.stall(request)
         remote.fault = fault
         process = start(tmp_path, f"{remote.url}/x.pt2")
         journal = lambda: next((tmp_path / "cache/partial").glob("*.journal"), None)
@@ -104,7 +103,7 @@ def test_a_pull_killed_again_and_again_ends(tmp_path):
 
 def test_a_file_that_changed_between_two_pulls_is_begun_anew(tmp_path):
     with Remote({"/x.pt2": BIG}) as remote:
-        remote.fault = lambda request: "bytes=0-" not in request.headers["Range"] and (time.sleep(60) or True)
+        remote.fault = lambda request: "bytes=0-" not in request.headers["Range"] and remote.stall(request)
         process = start(tmp_path, f"{remote.url}/x.pt2")
         until(lambda: any("\n0\n" in file.read_text() for file in (tmp_path / "cache").glob("partial/*.journal")))
         process.kill()
@@ -116,7 +115,7 @@ def test_a_file_that_changed_between_two_pulls_is_begun_anew(tmp_path):
 def test_what_a_changed_file_had_left_makes_room_for_it(tmp_path):
     """The cache has room for the file once, and the part of the earlier one has its whole size."""
     with Remote({"/x.pt2": BIG}) as remote:
-        remote.fault = lambda request: "bytes=0-" not in request.headers["Range"] and (time.sleep(60) or True)
+        remote.fault = lambda request: "bytes=0-" not in request.headers["Range"] and remote.stall(request)
         process = start(tmp_path, f"{remote.url}/x.pt2")
         until(lambda: any("\n0\n" in file.read_text() for file in (tmp_path / "cache").glob("partial/*.journal")))
         process.kill()
@@ -282,8 +281,8 @@ def test_a_size_that_nothing_can_have_is_refused_before_room_is_made(tmp_path):
 
 def test_a_server_that_says_nothing_is_given_up(tmp_path):
     with Remote({"/x.pt2": BIG}) as remote:
-        remote.fault = lambda request: len(remote.seen) == 1 and (time.sleep(30) or True)
-        assert list(pulled(tmp_path, f"{remote.url}/x.pt2", "--stall", 1).values()) == [digest(BIG)]
+        remote.fault = lambda request: len(remote.seen) == 1 and remote.stall(request)
+        assert list(pulled(tmp_path, f"{remote.url}/x.pt2", "--stall", 3).values()) == [digest(BIG)]
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_comes(tmp_path):

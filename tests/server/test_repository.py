@@ -1,7 +1,6 @@
 """Models that come, go and change while others serve: Triton's control routes, and watched directories."""
 import os
 import shutil
-import time
 
 import pytest
 from serving import FAKE_MODELS, PACKAGES, SLEEP_INPUT, Clients, Server, fake_expected, numbers, threads, until
@@ -153,7 +152,8 @@ def test_a_package_named_beside_a_watched_repository_stays(repository, tmp_path_
         until(lambda: ("a", "1") not in index(server))
         assert result(server, "own") == ANSWER[PLAIN]
         own.unlink()
-        time.sleep(0.2)
+        (repository / "b/1/model.pt2").unlink()
+        until(lambda: ("b", "1") not in index(server))
         assert result(server, "own") == ANSWER[PLAIN]
 
 
@@ -441,20 +441,21 @@ class TestWatch:
             until(lambda: server.metrics()['nv_model_load_duration_secs{model="a",version="1"}'] != loaded)
 
     def test_unfinished_files_are_left_alone(self, repository):
-        with Server(repository, flags=self.FLAGS) as server:
+        with Server(repository, flags=["--watch", "400ms", "--versions", "all"]) as server:
             content = FOLDED.read_bytes()
             for name in ("c.pt2.tmp", ".c.pt2", "c.part"):
                 (repository / name).write_bytes(content)
-            step = len(content) // 20
-            with open(repository / "d.pt2", "wb") as file:
-                for i in range(20):
-                    file.write(content[i * step:(i + 1) * step])
-                    file.flush()
-                    time.sleep(0.06)
-                    assert not [name for name, _ in index(server) if name != "a" and name != "b"]
-                file.write(content[20 * step:])
+            with open(repository / "d.pt2", "wb", buffering=0) as file:
+                file.write(content[:1000])
+                # The server takes what two looks find unchanged. The file grows all the while; another one does not.
+                put(PLAIN, repository / "e.pt2")
+                while ("e", "1") not in (names := index(server)):
+                    assert set(names) == {("a", "1"), ("b", "1")}
+                    file.write(content[file.tell():][:16])
+                assert ("d", "1") not in index(server) and 1000 < file.tell() < len(content)
+                file.write(content[file.tell():])
             until(lambda: result(server, "d") == ANSWER[FOLDED])
-            assert {name for name, _ in index(server)} == {"a", "b", "d"}
+            assert {name for name, _ in index(server)} == {"a", "b", "d", "e"}
             assert not [line for line in server.log if "cannot" in line]
 
     def test_a_bad_package_leaves_the_old_serving(self, repository):
@@ -472,7 +473,8 @@ class TestWatch:
     def test_what_was_unloaded_stays_so_until_it_changes(self, repository):
         with Server(repository, flags=self.FLAGS) as server:
             unload(server, "a")
-            time.sleep(0.6)
+            put(PLAIN, repository / "c.pt2")
+            until(lambda: result(server, "c") == ANSWER[PLAIN])  # found by a later look
             assert result(server, "a") == 404
             put(FOLDED, repository / "a.pt2")
             until(lambda: result(server, "a") == ANSWER[FOLDED])
@@ -487,9 +489,9 @@ class TestWatch:
             until(lambda: {name for name, _ in index(server)} == {"a", "b", "s"})
 
     def test_without_it_nothing_is_noticed(self, repository):
-        with Server(repository) as server:
+        with Server(repository) as server, Server(repository, flags=self.FLAGS) as other:
             put(PLAIN, repository / "c.pt2")
-            time.sleep(0.5)
+            until(lambda: ("c", "1") in index(other))
             assert ("c", "1") not in index(server)
 
 

@@ -234,6 +234,6 @@ def test_tokens_that_could_not_be_read_are_read_later(tmp_path):
             server.process.send_signal(signal.SIGHUP)
             until(lambda: "tokens stay as they were" in "".join(server.log))
         # One signal is enough.
-        until(lambda: status(new) == 200, 5)
+        until(lambda: status(new) == 200)
         assert status(old) == 403
         assert "".join(server.log).count("tokens stay as they were") == 1

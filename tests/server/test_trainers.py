@@ -89,9 +89,11 @@ def test_the_trainers_work_is_waited_for(gpu, memory):
     happened = pathlib.Path(f"/dev/shm/sconce-event-{os.getpid()}")
     event = str(happened).encode()
     answers = []
+    _, before = gpu.value()
     named = both(memory, 1, 1, event=event.ljust(64, b"\0"))
     with threads(lambda: answers.append(from_tensor(gpu, dumps(named)))):
-        time.sleep(0.3)
+        until(lambda: memory.name in pathlib.Path(f"/proc/{gpu.process.pid}/maps").read_text())
+        assert [gpu.value()[1] for _ in range(20)] == [before] * 20  # answered while the push waits
         assert not answers
         memory.put([6] * 4)  # the trainer writes before its event happens
         happened.touch()

@@ -5,7 +5,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 
 import pytest
 from listening import ports_of
@@ -59,7 +58,7 @@ def test_example():
                     assert answer[0] == answer[2] != answer[1]
                 finally:
                     os.killpg(client.pid, signal.SIGKILL)
-                    time.sleep(0.1)
+                    client.wait()
                     os.close(terminal)
         finally:
             os.killpg(server.pid, signal.SIGTERM)

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <latch>
 #include <thread>
 
@@ -65,12 +64,12 @@ TEST_CASE("thread locals: a forked child has only those of the thread that forke
 }
 
 TEST_CASE("thread locals: a child that is forked while a destructor runs can register and unload") {
-  static std::atomic<bool> running{false};
+  static std::atomic<bool> running{false}, over{false};
   Library library;
   std::thread ends([&] {
     library.add([](void*) {
       running = true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      while (!over) std::this_thread::yield();
     });
   });
   while (!running) std::this_thread::yield();
@@ -81,6 +80,7 @@ TEST_CASE("thread locals: a child that is forked while a destructor runs can reg
           own.unload();
           return destroyed.load();
         }) == 1);
+  over = true;
   ends.join();
   library.unload();
 }

@@ -82,8 +82,13 @@ TEST_CASE("folder events: nothing is told until it is followed again, and nothin
   for (int i = 0; i < 50; ++i) folder.write("f" + std::to_string(i), "x");
   for (int i = 0; i < 2000 && count == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK(count == 1);
+  // The other one is told of the same change.
+  std::atomic<int> others{0};
+  FolderEvents other([&] { ++others; });
+  CHECK(other.follow(folders) == "");
   folder.write("late", "x");
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  for (int i = 0; i < 2000 && others == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(others == 1);
   CHECK(count == 1);
   CHECK(events.follow(folders) == "");
   for (int i = 0; i < 2000 && count == 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
