@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <latch>
 #include <thread>
 
@@ -64,12 +65,12 @@ TEST_CASE("thread locals: a forked child has only those of the thread that forke
 }
 
 TEST_CASE("thread locals: a child that is forked while a destructor runs can register and unload") {
-  static std::atomic<bool> running{false}, over{false};
+  static std::atomic<bool> running{false};
   Library library;
   std::thread ends([&] {
     library.add([](void*) {
       running = true;
-      while (!over) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
     });
   });
   while (!running) std::this_thread::yield();
@@ -80,7 +81,6 @@ TEST_CASE("thread locals: a child that is forked while a destructor runs can reg
           own.unload();
           return destroyed.load();
         }) == 1);
-  over = true;
   ends.join();
   library.unload();
 }
