@@ -118,16 +118,17 @@ void ModelLoader::look() {
   watch_problem_ = problem;
 }
 
-// Returns the last error that no model's state shows.
+// Returns the last error that no model's state shows. If there is no memory for its text, all stems have been tried and
+// the failed ones marked before this throws.
 std::string ModelLoader::take_changes(const FoundFiles& found) {
-  std::string problem;
+  std::exception_ptr problem;
   for (const std::string& stem : watch_.look(found.files)) {
     bool taken = false;
-    std::string failure = problem_of([&] { taken = update_stem(stem, found.files); });
+    const std::exception_ptr failure = exception_of([&] { taken = update_stem(stem, found.files); });
     if (!taken) watch_.failed(stem);
-    if (!failure.empty()) problem = std::move(failure);
+    if (failure) problem = failure;
   }
-  return problem;
+  return problem ? describe_failure(problem).message : std::string();
 }
 
 void ModelLoader::start_without(std::span<const UnreadFolder> unread) {

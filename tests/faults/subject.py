@@ -312,9 +312,15 @@ class Subject:
         self.until_watched(self.first)
 
     def until_watched(self, answer):
+        outcome = None
+
+        def answered():
+            nonlocal outcome
+            outcome = self.call("watched")
+            return outcome.body == answer
+
         # After a failed look at the repository, the server waits twice as long, and so on.
-        self.until(lambda: self.call("watched").body == answer, 3,
-                   lambda: f"the repository's package is not served: {self.call('watched')}")
+        self.until(answered, 3, lambda: f"the repository's package is not served: {outcome}")
 
     def expected(self, outcome):
         """Whether an answer belongs to the weights that it names."""
