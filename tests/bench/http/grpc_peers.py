@@ -7,6 +7,9 @@ grpc_bare_server.cpp, which does nothing but answer: what gRPC's library allows.
 rounds, and the ratios.
 
     ninja -C build/release grpc_bench && tests/bench/http/grpc_peers.py [--build DIR] [--rounds N]
+
+--against PROGRAM compares with another build of `sconce` instead: rounds alternate between them, and the ratio is the
+median of the rounds' ratios, with the least and the largest.
 """
 import json
 import os
@@ -48,10 +51,14 @@ def answer():
     return field(1, b"model") + field(2, b"1") + field(5, tensor) + field(6, expected())
 
 
+def sconce_command(program, build, port):
+    return [program, "serve", f"model={build / 'tests/fake_model/fake_model.so'}", "--http", f"127.0.0.1:{port}", "--grpc",
+            f"127.0.0.1:{port + 400}", "--metrics", "off", "--admin", "off", "--drain-grace", "0"]
+
+
 def commands(build, folder, port):
     """The servers' commands and environments, each with its port of HTTP; that of gRPC is 400 higher."""
-    sconce = [build / "server/sconce", "serve", f"model={build / 'tests/fake_model/fake_model.so'}", "--http",
-              f"127.0.0.1:{port}", "--grpc", f"127.0.0.1:{port + 400}", "--metrics", "off", "--admin", "off", "--drain-grace", "0"]
+    sconce = sconce_command(build / "server/sconce", build, port)
     triton, env = peers.triton(peers.environment(build, "triton"), folder, port + 1)
     triton[triton.index("--allow-grpc"):triton.index("--allow-grpc") + 2] = ["--grpc-address", "127.0.0.1", "--grpc-port",
                                                                             str(port + 401)]
@@ -77,8 +84,19 @@ def measure(build, folder, port, kind, count, seconds):
     return [result[key] for key in ("requests_per_second", "p50_us", "p99_us")]
 
 
+def print_against(results, cases):
+    print(f"{'':8} {'at a time':>9} {'this/s':>9} {'other/s':>9} {'ratio':>6}")
+    for kind, count in cases:
+        ours, theirs = ([rates for rates, *_ in results[name, kind, count]] for name in ("sconce", "other"))
+        ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+        print(f"{kind:8} {count:9} {statistics.median(ours):9.0f} {statistics.median(theirs):9.0f} {statistics.median(ratios):6.3f} "
+              f"({min(ratios):.2f}-{max(ratios):.2f})")
+
+
 def main():
-    args = arguments(__doc__, seconds=3, rounds=3).parse_args()
+    parser = arguments(__doc__, seconds=3, rounds=3)
+    parser.add_argument("--against", type=pathlib.Path, metavar="PROGRAM", help="another build of sconce")
+    args = parser.parse_args()
     cases, results = [(kind, count) for kind in KINDS for count in (1, 8, 64)], {}
     with tempfile.TemporaryDirectory() as path:
         folder = pathlib.Path(path)
@@ -86,7 +104,12 @@ def main():
         (folder / "expected").write_bytes(expected())
         (folder / "answer").write_bytes(answer())
         (folder / "stream answer").write_bytes(field(2, answer()))
-        servers = commands(args.build, folder, 18500 + os.getpid() % 300)
+        port = 18500 + os.getpid() % 300
+        if args.against:
+            servers = {name: (sconce_command(program, args.build, port + place), {}, port + place, "/v2/health/ready")
+                       for place, (name, program) in enumerate((("sconce", args.build / "server/sconce"), ("other", args.against)))}
+        else:
+            servers = commands(args.build, folder, port)
         for _ in range(args.rounds):
             for name, (command, more, port, ready) in servers.items():
                 process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -102,6 +125,8 @@ def main():
                 finally:
                     os.killpg(process.pid, signal.SIGTERM)
                     process.wait(60)
+    if args.against:
+        return print_against(results, cases)
     print(f"{'':8} {'at a time':>9} {'sconce/s':>9} {'p50 us':>7} {'p99 us':>7} {'triton/s':>9} {'p50 us':>7} {'p99 us':>7} {'ratio':>6} "
           f"{'bare/s':>9} {'p50 us':>7} {'ratio':>6}")
     for kind, count in cases:
