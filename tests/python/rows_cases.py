@@ -353,7 +353,10 @@ def decisions():
     core = {name_of(one) for packet in dir(torch.ops.aten) for one in overloads(torch.ops.aten, packet) if torch.Tag.core in one.tags}
     rows = re.findall(r"^SCONCE_(?:CPU_|CUDA_)?OP\((\w+),", (pure.ROOT / "src/operators/op_table.def").read_text(), re.MULTILINE)
     table = {row: packet_of(row) for row in rows}
-    return {"core": sorted(name for name in core - known if not name.startswith("aten.sym_")), "count": len(core),
+    version = [int(part) for part in torch.__version__.split(".")[:2]]
+    if version < [2, 15]:  # an earlier version lacks operators that later ones call
+        table = {row: packet for row, packet in table.items() if hasattr(torch.ops.aten, packet.removeprefix("aten."))}
+    return {"torch": version, "core": sorted(name for name in core - known if not name.startswith("aten.sym_")), "count": len(core),
             "table": sorted(f"{row}: {packet}" for row, packet in table.items() if packet not in known), "rows": len(rows)}
 
 
