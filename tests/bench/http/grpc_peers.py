@@ -24,7 +24,7 @@ import tempfile
 import time
 
 import peers
-from run import arguments, wait_for
+from run import arguments, ratio_of_rounds, wait_for
 
 KINDS = ("calls", "streams")
 
@@ -88,9 +88,7 @@ def print_against(results, cases):
     print(f"{'':8} {'at a time':>9} {'this/s':>9} {'other/s':>9} {'ratio':>6}")
     for kind, count in cases:
         ours, theirs = ([rates for rates, *_ in results[name, kind, count]] for name in ("sconce", "other"))
-        ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
-        print(f"{kind:8} {count:9} {statistics.median(ours):9.0f} {statistics.median(theirs):9.0f} {statistics.median(ratios):6.3f} "
-              f"({min(ratios):.2f}-{max(ratios):.2f})")
+        print(f"{kind:8} {count:9} {statistics.median(ours):9.0f} {statistics.median(theirs):9.0f} {ratio_of_rounds(ours, theirs)}")
 
 
 def main():

@@ -91,6 +91,12 @@ def serve(program, args, package, port, cores):
                   "--io-threads", str(args.threads), "--drain-grace", "0", *extra], cores)
 
 
+def ratio_of_rounds(one, two):
+    """The median of the rounds' ratios, with the least and the largest."""
+    ratios = sorted(a / b for a, b in zip(one, two, strict=True))
+    return f"{statistics.median(ratios):6.3f} ({ratios[0]:.2f}-{ratios[-1]:.2f})"
+
+
 def against(args, package):
     """Both programs run all the time. In each round each one is asked, the first one of the round before as the second."""
     cores = sorted(os.sched_getaffinity(0))
@@ -121,9 +127,7 @@ def against(args, package):
                 line = f"{connections:11}"
                 for figure in figures:
                     one, two = ([r[figure] for r in results[name]] for name in programs)
-                    ratios = sorted(a / b for a, b in zip(one, two, strict=True))
-                    line += (f"{statistics.median(one):11.1f} {statistics.median(two):9.1f}"
-                             f" {statistics.median(ratios):6.3f} ({ratios[0]:.2f}-{ratios[-1]:.2f})")
+                    line += f"{statistics.median(one):11.1f} {statistics.median(two):9.1f} {ratio_of_rounds(one, two)}"
                 print(line, flush=True)
                 told[connections] = results
             if args.json:
