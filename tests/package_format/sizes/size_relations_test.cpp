@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <set>
@@ -321,4 +322,30 @@ TEST_CASE("size relations: random systems against a search") {
   CHECK(decided > 1000);
   CHECK(undecided > 50);
   CHECK(seen.size() > 900);
+}
+
+// agrees() computes a sum at once where no step can overflow, and else by its instructions.
+TEST_CASE("size relations: sums with symbols on both sides of where a step may overflow") {
+  std::mt19937_64 random(12);
+  const auto below = [&](uint64_t n) { return static_cast<int64_t>(random() % n); };
+  int small = 0, large = 0, overflows = 0;
+  for (int draw = 0; draw < 4000; ++draw) {
+    const int64_t f = 1 + below(5), c = below(4), limit = INT64_MAX / (f + 2);
+    const int64_t s =
+        draw % 2 ? below(1000) : limit - 4 + below(8) + (draw % 4 ? 0 : below(static_cast<uint64_t>(limit)));
+    const int64_t t = draw % 3 ? below(1000) : limit - 4 + below(8);
+    const std::string sum = std::to_string(f) + "*s + t + " + std::to_string(c);
+    const std::vector<Dim> dims{{2, kNone, "s"}, {2, kNone, "t"}, {2, kNone, sum}};
+    const __int128 exact = static_cast<__int128>(f) * s + t + c;
+    const bool fits = exact <= INT64_MAX;
+    const int64_t size = fits ? static_cast<int64_t>(exact) : INT64_MAX;
+    CAPTURE(sum);
+    CAPTURE(s);
+    CAPTURE(t);
+    const bool known = s >= 0 && t >= 0;
+    REQUIRE((refusal(dims, {s, t, size}) == "") == (known && fits && size >= 0));
+    if (size > 0) REQUIRE(refusal(dims, {s, t, size - 1}) != "");
+    (!fits ? overflows : s > limit || t > limit ? large : small)++;
+  }
+  CHECK(std::min({small, large, overflows}) > 100);
 }
