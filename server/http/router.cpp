@@ -22,6 +22,7 @@ std::string_view next_segment(std::string_view& path) noexcept {
 // Whether a name, or the part before its "@", is "." or "..". canonical_target() refuses segments of dots; this is for
 // "..:call", "..@set" and "m@..", which are no such segments.
 bool is_dots(std::string_view name) noexcept {
+  if (!name.starts_with('.')) return false;  // nearly all names
   name = name.substr(0, name.find('@'));
   return name == "." || name == "..";
 }
