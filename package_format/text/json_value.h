@@ -14,18 +14,6 @@
 
 namespace sconce {
 
-// Only makes these two types ours: a specialisation must not concern nlohmann::json.
-template <class T>
-struct JsonAllocator : std::allocator<T> {
-  JsonAllocator() noexcept = default;
-  template <class U>
-  JsonAllocator(const JsonAllocator<U>&) noexcept {}
-  template <class U>
-  struct rebind {
-    using other = JsonAllocator<U>;
-  };
-};
-
 // Room in each array and object for a link to the next value of the list.
 struct JsonLink {
   JsonLink() noexcept = default;
@@ -50,7 +38,7 @@ struct OrderedJsonObject : nlohmann::ordered_map<Key, T, Less, Allocator>, JsonL
 };
 
 template <template <class, class, class...> class Object>
-using JsonWith = nlohmann::basic_json<Object, JsonArray, std::string, bool, int64_t, uint64_t, double, JsonAllocator>;
+using JsonWith = nlohmann::basic_json<Object, JsonArray, std::string, bool, int64_t, uint64_t, double>;
 
 using SortedJson = JsonWith<SortedJsonObject>;    // as nlohmann::json
 using OrderedJson = JsonWith<OrderedJsonObject>;  // as nlohmann::ordered_json
@@ -93,7 +81,7 @@ class JsonStack {
 
 template <class T>
 void destroy_json_part(T* part) noexcept {
-  JsonAllocator<T> allocator;
+  std::allocator<T> allocator;
   std::destroy_at(part);
   allocator.deallocate(part, 1);
 }
